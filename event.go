@@ -1,0 +1,108 @@
+package ninelives
+
+import "time"
+
+// Event is what a stream yields: [TextDelta], [ReasoningDelta],
+// [RefusalDelta], [ToolCallDelta], [Discard], [Notice] and, last of all and
+// exactly once in a stream that succeeds, [Done]. A failure is the iterator's
+// error, never an event.
+type Event interface{ event() }
+
+// TextDelta is a piece of the answer. Attempt is 0 when no healing driver
+// numbered it. Part is the index of the part of the final message that it
+// belongs to; a part's deltas are contiguous except for parallel tool calls.
+type TextDelta struct {
+	Attempt int
+	Part    int
+	Text    string
+}
+
+// ReasoningDelta is a piece of the model's thinking.
+type ReasoningDelta struct {
+	Attempt int
+	Part    int
+	Text    string
+}
+
+// RefusalDelta is a piece of a refusal.
+type RefusalDelta struct {
+	Attempt int
+	Part    int
+	Text    string
+}
+
+// ToolCallDelta is a piece of a tool call: ID and Name come with the first
+// piece, Arguments grow by concatenation. Only the call in Done is whole: a
+// consumer must never run a call from deltas.
+type ToolCallDelta struct {
+	Attempt   int
+	Part      int
+	ID        string
+	Name      string
+	Arguments string
+}
+
+// Discard voids everything that attempt Attempt has yielded so far: a UI
+// removes it, a collector forgets it.
+type Discard struct {
+	Attempt int
+	// Reason is the fault that voided it; nil where there was none.
+	Reason *Fault
+}
+
+// NoticeKind names a healing step.
+type NoticeKind string
+
+// The healing steps.
+const (
+	NoticePlan      NoticeKind = "plan"      // the candidates of this call, before the first attempt
+	NoticeAttempt   NoticeKind = "attempt"   // an attempt starts
+	NoticeFault     NoticeKind = "fault"     // an attempt failed
+	NoticeWait      NoticeKind = "wait"      // waiting before the next attempt
+	NoticeRetry     NoticeKind = "retry"     // the same candidate is asked again
+	NoticeSwitch    NoticeKind = "switch"    // another candidate has taken over (told once it has succeeded)
+	NoticeFailover  NoticeKind = "failover"  // another candidate is asked next
+	NoticeRepair    NoticeKind = "repair"    // the request was repaired
+	NoticeNudge     NoticeKind = "nudge"     // the model was told what was missing
+	NoticeContinue  NoticeKind = "continue"  // a cut answer is continued
+	NoticeHedge     NoticeKind = "hedge"     // a second candidate races for the first token
+	NoticeProbe     NoticeKind = "probe"     // a cooling candidate is tried
+	NoticeCooldown  NoticeKind = "cooldown"  // a candidate is rested
+	NoticeDegraded  NoticeKind = "degraded"  // a substitute answer is served
+	NoticeTranslate NoticeKind = "translate" // something could not be sent to this candidate as it is
+	NoticeWarning   NoticeKind = "warning"   // the answer stands, but the caller should know
+)
+
+// Notice is one healing step: its cause, what was done, and the evidence. It
+// is the same value in the API, the log, the journal and the UI.
+type Notice struct {
+	Kind    NoticeKind
+	Attempt int
+	// Candidate is the candidate concerned; Next is the one asked next.
+	Candidate string
+	Next      string
+	// Fault is the cause; nil where nothing failed.
+	Fault *Fault
+	// Wait is how long is waited now (NoticeWait) or rested (NoticeCooldown).
+	Wait time.Duration
+	// Took is how long the attempt took that ended (NoticeFault, NoticeSwitch).
+	Took time.Duration
+	// Repair is the change of the request (NoticeRepair).
+	Repair *Repair
+	// Text says it in one line for a human.
+	Text string
+}
+
+// Done ends a successful stream.
+type Done struct {
+	Attempt  int
+	Response *Response
+}
+
+func (TextDelta) event()      {}
+func (ReasoningDelta) event() {}
+func (RefusalDelta) event()   {}
+func (ToolCallDelta) event()  {}
+func (Discard) event()        {}
+func (Notice) event()         {}
+func (Done) event()           {}

@@ -1,0 +1,180 @@
+package ninelives
+
+import "time"
+
+// Request is one logical call. The zero value of every field means "the
+// provider's default". A Model never changes the Request it is given.
+type Request struct {
+	// Model is the model name that the caller asked for; empty means the
+	// Model's own. A single provider model sends its own name regardless.
+	Model    string
+	Messages []Message
+
+	Tools      []Tool
+	ToolChoice ToolChoice
+	// ParallelTools allows or forbids several tool calls in one answer.
+	ParallelTools *bool
+
+	// MaxTokens limits the answer. Zero means that the caller set no limit:
+	// then, and only then, a truncated answer may be continued by itself.
+	MaxTokens   int
+	Temperature *float64
+	TopP        *float64
+	TopK        *int
+	Seed        *int64
+	Stop        []string
+	// FrequencyPenalty and PresencePenalty are OpenAI's parameters.
+	FrequencyPenalty *float64
+	PresencePenalty  *float64
+	// N is the number of choices; zero and one mean one. Healing covers choice 0.
+	N int
+	// Logprobs asks for token probabilities; TopLogprobs for so many alternatives.
+	Logprobs    bool
+	TopLogprobs int
+
+	Reasoning ReasoningOptions
+	// Output is the form that the answer must satisfy; nil means free text.
+	Output *Output
+
+	// CacheKey groups requests that share a prompt prefix (prompt_cache_key).
+	CacheKey string
+	// User is the caller's own id of its end user.
+	User     string
+	Metadata map[string]string
+
+	// Background marks work that nobody waits for: no cap on attempts, waits
+	// up to a minute (see package heal).
+	Background bool
+
+	// Extra holds the top-level wire fields that have no word here.
+	Extra Extra
+
+	// Attempt is set by a healing driver for one attempt; callers leave it nil.
+	Attempt *Attempt
+}
+
+// Attempt tells a provider how to carry out one attempt of a call. It is
+// written by the healing driver alone.
+type Attempt struct {
+	// Number counts from 1 within the call; events carry it.
+	Number int
+	// Clocks bound the attempt; a zero clock means the provider's default.
+	Clocks Clocks
+	// Repairs are the changes of the request's dialect to apply, in order.
+	Repairs []Repair
+}
+
+// Clocks bound the phases of one attempt. They run only while the provider is
+// being waited for, never while the consumer of a stream works. Zero means the
+// provider's default, a negative value means no limit.
+type Clocks struct {
+	// Dial covers name lookup, connection and TLS handshake.
+	Dial time.Duration
+	// Headers runs from the request's last byte to the response's headers.
+	Headers time.Duration
+	// FirstEvent runs from sending the request to the first semantic event.
+	FirstEvent time.Duration
+	// Liveness is the longest silence (any byte counts) inside a stream.
+	Liveness time.Duration
+	// Progress is the longest wait between semantic events: comments and
+	// pings do not count.
+	Progress time.Duration
+	// MinRate is the slowest stream that is tolerated, in bytes of content per
+	// second over any RateWindow after the first event; zero means off.
+	MinRate    float64
+	RateWindow time.Duration
+	// Total bounds the whole attempt.
+	Total time.Duration
+}
+
+// Tool is a function that the model may call.
+type Tool struct {
+	Name        string
+	Description string
+	// Schema is the JSON schema of the arguments object.
+	Schema []byte
+	// Strict asks the provider to enforce the schema; nil means its default.
+	Strict *bool
+	// Kind is empty for a function. Any other value names a provider's own
+	// tool (web search, code execution); then Extra holds its whole JSON.
+	Kind string
+	Meta
+}
+
+// ToolChoiceMode says how free the model is in calling tools.
+type ToolChoiceMode string
+
+// The tool choice modes; the empty mode is the provider's default.
+const (
+	ToolChoiceAuto     ToolChoiceMode = "auto"
+	ToolChoiceNone     ToolChoiceMode = "none"
+	ToolChoiceRequired ToolChoiceMode = "required" // some tool must be called
+	ToolChoiceTool     ToolChoiceMode = "tool"     // Name must be called
+)
+
+// ToolChoice constrains the model's use of tools.
+type ToolChoice struct {
+	Mode ToolChoiceMode
+	// Name is the tool of ToolChoiceTool.
+	Name string
+	// Extra is a provider's own form (allowed_tools) of the whole choice.
+	Extra Extra
+}
+
+// ReasoningOptions steer the thinking of models that have it.
+type ReasoningOptions struct {
+	// Effort is "none", "minimal", "low", "medium", "high" or "xhigh"; empty
+	// means the provider's default.
+	Effort string
+	// Budget is a limit in tokens where the provider takes one; zero means none given.
+	Budget int
+	// Summary asks for a readable summary ("auto", "concise", "detailed").
+	Summary string
+	// Extra is the provider's own form of its reasoning parameter.
+	Extra Extra
+}
+
+// Output is the form that an answer must satisfy.
+type Output struct {
+	// Name names the schema towards providers ([a-zA-Z0-9_-], at most 64).
+	Name        string
+	Description string
+	// Schema is the JSON schema; nil means any JSON value ("JSON mode").
+	Schema []byte
+	// Strict asks for native enforcement in the provider's strict mode; nil
+	// means its default.
+	Strict *bool
+	// Default is what is returned, marked as such, when the answer cannot be
+	// brought into form; nil means a typed failure instead.
+	Default []byte
+}
+
+// Prompt is a request of one user message.
+func Prompt(text string) *Request {
+	return &Request{Messages: []Message{UserText(text)}}
+}
+
+// Clone copies the request deeply enough that appending to or replacing
+// elements of its slices and maps does not touch the original. Parts, schemas
+// and raw JSON are shared and must be treated as immutable.
+func (r *Request) Clone() *Request {
+	c := *r
+	c.Messages = append([]Message(nil), r.Messages...)
+	for i := range c.Messages {
+		c.Messages[i].Parts = append([]Part(nil), r.Messages[i].Parts...)
+	}
+	c.Tools = append([]Tool(nil), r.Tools...)
+	c.Stop = append([]string(nil), r.Stop...)
+	if r.Metadata != nil {
+		c.Metadata = make(map[string]string, len(r.Metadata))
+		for k, v := range r.Metadata {
+			c.Metadata[k] = v
+		}
+	}
+	if r.Attempt != nil {
+		a := *r.Attempt
+		a.Repairs = append([]Repair(nil), r.Attempt.Repairs...)
+		c.Attempt = &a
+	}
+	return &c
+}
