@@ -18,13 +18,6 @@ type Model interface {
 	Stream(ctx context.Context, req *Request) iter.Seq2[Event, error]
 }
 
-// Embedder turns texts into vectors.
-type Embedder interface {
-	Name() string
-	// Embed gives one vector per input text, in order.
-	Embed(ctx context.Context, texts []string) ([][]float32, Usage, error)
-}
-
 // CandidateOf finds the candidate that a Model speaks for, looking through
 // wrappers; for a chain it is the first one. It reports false if there is none.
 func CandidateOf(m Model) (Candidate, bool) {

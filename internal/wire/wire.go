@@ -1,0 +1,91 @@
+// Package wire holds what the protocol packages below it share: the contract
+// between them and the provider, the dialects of servers as data, the repair
+// of histories, the assembly of tool calls, and the one classification of
+// faults. It is the only place that knows what providers send.
+//
+// A protocol package (openai, anthropic, gemini, …) translates between bytes
+// and the vocabulary of package ninelives in both directions:
+//
+//	client side   EncodeRequest, DecodeResponse, NewDecoder (streams)
+//	server side   DecodeRequest, EncodeResponse, NewEncoder (streams)
+//
+// None of them does I/O, reads a clock or starts a goroutine.
+package wire
+
+import (
+	ninelives "github.com/ninelives-ai/ninelives"
+)
+
+// Target is whom a request is written for.
+type Target struct {
+	Candidate ninelives.Candidate
+	// Dialect is the dialect with all repairs applied (see Dialect.Apply).
+	Dialect Dialect
+	// Stream asks for a streamed answer.
+	Stream bool
+}
+
+// Encoded is a request in bytes.
+type Encoded struct {
+	Body []byte
+	// Header are extra header fields that the body needs (beta switches).
+	Header map[string]string
+	// Names maps tool names as sent back to the caller's own; nil if all are alike.
+	Names map[string]string
+	// Notes tell, a line each, what could not be sent as it was.
+	Notes []string
+}
+
+// DecodeOptions tell a decoder about the request that it reads the answer of.
+type DecodeOptions struct {
+	Candidate ninelives.Candidate
+	Dialect   Dialect
+	// Names maps tool names as sent to the caller's own.
+	Names map[string]string
+	// Tools are the request's tools: their schemas decide where a nested JSON
+	// string is decoded, and textual tool calls are matched against their names.
+	Tools []ninelives.Tool
+	// MaxTokens is the limit that was sent, 0 if none: an answer that is cut
+	// there is truncated, whatever it says.
+	MaxTokens int
+	// OutputTool is the tool that was forced to get structured output; its
+	// arguments are the text of the answer. Empty if none.
+	OutputTool string
+}
+
+// Frame is one unit of a stream: a server-sent event, a line of NDJSON, a
+// message of an AWS event stream. Data is only valid until the next one is read.
+type Frame struct {
+	Event string
+	ID    string
+	Data  []byte
+}
+
+// State is how far a stream has come.
+type State int
+
+// The states of a stream.
+const (
+	// Open: the terminal marker has not been seen.
+	Open State = iota
+	// Finished: the terminal marker has been seen, the answer stands; usage
+	// may still follow.
+	Finished
+	// Closed: nothing worth reading follows.
+	Closed
+)
+
+// Decoder reads the frames of one streamed answer. It is not safe for
+// concurrent use.
+type Decoder interface {
+	// Frame reads one frame and emits its events: deltas only, never Done. An
+	// emit that returns false stops the frame. The error is a *Fault for an
+	// error that the provider reports in band; after Finished there is none.
+	Frame(f Frame, emit func(ninelives.Event) bool) error
+	// State tells how far the stream has come.
+	State() State
+	// Response gives the answer so far. When the stream is still Open, cause
+	// (nil at a clean end of file) makes it a *Fault of class stream_broken,
+	// or empty if not one frame came, with the partial answer in it.
+	Response(cause error) (*ninelives.Response, error)
+}
