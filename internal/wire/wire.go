@@ -51,6 +51,9 @@ type DecodeOptions struct {
 	// OutputTool is the tool that was forced to get structured output; its
 	// arguments are the text of the answer. Empty if none.
 	OutputTool string
+	// Attempt is the number that every emitted event carries. Numbering where
+	// the event is made saves the second allocation of numbering it later.
+	Attempt int
 }
 
 // Frame is one unit of a stream: a server-sent event, a line of NDJSON, a
