@@ -47,6 +47,11 @@ type Dialect struct {
 	NoParallelFlag bool
 	// ToolNames limits tool names to [a-zA-Z0-9_-]{1,64}; others are mapped.
 	ToolNames bool
+	// ToolIDExact: ids of tool calls must be exactly so many characters of
+	// [a-zA-Z0-9] (Mistral: 9); 0 means any. ToolIDMax is the longest id that
+	// is taken; 0 means unknown.
+	ToolIDExact int
+	ToolIDMax   int
 	// ToolArgsObject: arguments of past calls are sent as an object, not as a string.
 	ToolArgsObject bool
 	// SchemaDrop lists JSON-schema keywords that the server rejects.
@@ -76,6 +81,9 @@ type Dialect struct {
 	ReplayField string
 	// DummySignature fills in for a missing thought signature of foreign history.
 	DummySignature string
+	// UnsignedThinking: an Anthropic-compatible server takes thinking blocks
+	// without a signature.
+	UnsignedThinking bool
 	// DropReasoning: no earlier reasoning is sent at all, for this call.
 	DropReasoning bool
 
