@@ -1,0 +1,168 @@
+package rawjson_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/ninelives-ai/ninelives/internal/wire/rawjson"
+)
+
+func TestMembersKeepOrderSpellingAndRepeats(t *testing.T) {
+	obj := []byte("{ \"a\" : [1, {\"}\":\"]\"}] ,\"\\u0062\":\"x\\\"y\",\"a\":-1.5e3 , \"\": {} }")
+	var names, values, raws []string
+	for m := range rawjson.Members(obj) {
+		names = append(names, string(m.Name))
+		values = append(values, string(m.Value))
+		raws = append(raws, string(m.Raw))
+	}
+	equal(t, names, []string{"a", "b", "a", ""})
+	equal(t, values, []string{`[1, {"}":"]"}]`, `"x\"y"`, "-1.5e3", "{}"})
+	equal(t, raws, []string{`"a" : [1, {"}":"]"}]`, `"\u0062":"x\"y"`, `"a":-1.5e3`, `"": {}`})
+}
+
+func TestReadersGiveNothingForOtherKinds(t *testing.T) {
+	for range rawjson.Members([]byte(`[1]`)) {
+		t.Error("an array has no members")
+	}
+	for range rawjson.Elements([]byte(`{"a":1}`)) {
+		t.Error("an object has no elements")
+	}
+	if s := rawjson.String([]byte(`12`)); s != "" {
+		t.Errorf("a number is no string: %q", s)
+	}
+	if _, ok := rawjson.Int([]byte(`"12"`)); ok {
+		t.Error("a string is no number")
+	}
+	if _, ok := rawjson.Int([]byte(`1.5`)); ok {
+		t.Error("1.5 is not whole")
+	}
+	if n, ok := rawjson.Int([]byte(`1787150055.0`)); !ok || n != 1787150055 {
+		t.Errorf("1787150055.0 is whole: %d %v", n, ok)
+	}
+	if !rawjson.Is([]byte(`"a\u0062"`), "ab") || rawjson.Is([]byte(`"a\\b"`), `a\\b`) {
+		t.Error("Is compares the text, not the spelling")
+	}
+}
+
+func TestRestSkipsWhatIsWrittenAlready(t *testing.T) {
+	var w rawjson.Writer
+	at := w.Open('{')
+	w.StringMember("model", "m")
+	w.Name("nested")
+	w.Open('{')
+	w.IntMember("b", 1)
+	w.Close('}')
+	w.Rest(at, []byte(`{"a" : 1, "model":"x","b":[ 2 ],"drop":0}`), []string{"drop"})
+	w.Close('}')
+	if got, want := string(w.B), `{"model":"m","nested":{"b":1},"a" : 1,"b":[ 2 ]}`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// Whatever encoding/json writes, the readers take apart and Kept puts together.
+func TestTakingApartAndPuttingTogether(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		obj := rapid.MapOf(rapid.String(), anyValue(3)).Draw(t, "object")
+		var buf bytes.Buffer
+		enc := json.NewEncoder(&buf)
+		if rapid.Bool().Draw(t, "indent") {
+			enc.SetIndent(" ", "\t")
+		}
+		if err := enc.Encode(obj); err != nil {
+			t.Fatal(err)
+		}
+		if !rawjson.Valid(buf.Bytes()) {
+			t.Fatalf("not valid: %s", buf.Bytes())
+		}
+		var kept rawjson.Kept
+		n := 0
+		for m := range rawjson.Members(buf.Bytes()) {
+			kept.Add(m)
+			if s, ok := obj[string(m.Name)].(string); ok && rawjson.String(m.Value) != s {
+				t.Fatalf("string %q, want %q", rawjson.String(m.Value), s)
+			}
+			n++
+		}
+		if n != len(obj) {
+			t.Fatalf("%d members, want %d", n, len(obj))
+		}
+		if n > 0 {
+			var a, b any
+			_ = json.Unmarshal(buf.Bytes(), &a)
+			if err := json.Unmarshal(kept.Object(), &b); err != nil {
+				t.Fatal(err)
+			}
+			x, _ := json.Marshal(a)
+			y, _ := json.Marshal(b)
+			if !bytes.Equal(x, y) {
+				t.Fatalf("%s became %s", x, y)
+			}
+		}
+	})
+}
+
+// The readers never run past their input, valid or not.
+func FuzzReaders(f *testing.F) {
+	f.Add([]byte(`{"a":[1,"\u00e9",{}],"b":null}`))
+	f.Add([]byte(`{"a`))
+	f.Add([]byte(`{"a":`))
+	f.Add([]byte(`["\`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		for m := range rawjson.Members(b) {
+			_ = rawjson.String(m.Value)
+			for v := range rawjson.Elements(m.Value) {
+				_, _ = rawjson.Int(v)
+				_ = rawjson.Empty(v)
+			}
+		}
+		for v := range rawjson.Elements(b) {
+			_ = rawjson.Get(v, "a")
+		}
+	})
+}
+
+func anyValue(depth int) *rapid.Generator[any] {
+	leaf := rapid.OneOf(
+		rapid.Just[any](nil), rapid.Bool().AsAny(), rapid.Float64().AsAny(), rapid.Int32().AsAny(), rapid.String().AsAny(),
+	)
+	if depth == 0 {
+		return leaf
+	}
+	return rapid.OneOf(leaf,
+		rapid.SliceOfN(anyValue(depth-1), 0, 3).AsAny(),
+		rapid.MapOfN(rapid.String(), anyValue(depth-1), 0, 3).AsAny())
+}
+
+func equal(t *testing.T, got, want []string) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("got %q, want %q", got, want)
+	}
+	for i := range got {
+		if got[i] != want[i] {
+			t.Errorf("%d: got %q, want %q", i, got[i], want[i])
+		}
+	}
+}
+
+func BenchmarkReadDelta(b *testing.B) {
+	frame := []byte(`{"type":"response.output_text.delta","sequence_number":42,"item_id":"msg_049350089f7281c400698f7182e06481918ec2314235083b47","output_index":4,"content_index":0,"delta":" large \"signal\"","logprobs":[],"obfuscation":"Vk0HCjd5u0Ukrjt"}`)
+	var buf []byte
+	b.ReportAllocs()
+	for b.Loop() {
+		if !rawjson.Valid(frame) {
+			b.Fatal("not valid")
+		}
+		for m := range rawjson.Members(frame) {
+			switch string(m.Name) {
+			case "delta":
+				buf = rawjson.AppendString(buf[:0], m.Value)
+			case "output_index":
+				_, _ = rawjson.Int(m.Value)
+			}
+		}
+	}
+}
