@@ -68,6 +68,15 @@ type Rule struct {
 	Probe ProbeKind
 }
 
+// Rule is what is done for the class: a class without a rule of its own is
+// treated as unknown.
+func (p *Policy) Rule(class ninelives.Class) Rule {
+	if r, ok := p.Rules[class]; ok {
+		return r
+	}
+	return p.Rules[ninelives.ClassUnknown]
+}
+
 // Next says when another candidate may be asked.
 type Next string
 
