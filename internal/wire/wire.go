@@ -13,6 +13,8 @@
 package wire
 
 import (
+	"time"
+
 	ninelives "github.com/ninelives-ai/ninelives"
 )
 
@@ -91,4 +93,29 @@ type Decoder interface {
 	// (nil at a clean end of file) makes it a *Fault of class stream_broken,
 	// or empty if not one frame came, with the partial answer in it.
 	Response(cause error) (*ninelives.Response, error)
+}
+
+// EncodeOptions tell an Encoder what the head of a streamed answer says. The
+// answer itself is only known at its end.
+type EncodeOptions struct {
+	// ID, Model and Created of the answer; where they are empty, those of the
+	// Response are written once they are known.
+	ID      string
+	Model   string
+	Created time.Time
+	// Usage says that the client asked for usage in the stream, where the
+	// protocol leaves it to the client.
+	Usage bool
+}
+
+// Encoder writes one streamed answer for a client: it is what a Decoder reads.
+// It is not safe for concurrent use.
+type Encoder interface {
+	// Event appends an event to dst, framing included. Deltas are written as
+	// they are; Done writes what no delta had, the end and the terminal marker.
+	// Notices and Discards have no form on the wire and append nothing.
+	Event(dst []byte, ev ninelives.Event) []byte
+	// Fail appends the protocol's own error event, after which nothing follows:
+	// never a made-up end.
+	Fail(dst []byte, fault *ninelives.Fault) []byte
 }
