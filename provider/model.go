@@ -1,0 +1,5 @@
+package provider
+
+import "time"
+
+const linger = 2 * time.Second
