@@ -2,147 +2,97 @@ package heal
 
 import (
 	"context"
-	"errors"
+	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	ninelives "github.com/ninelives-ai/ninelives"
 )
 
-// State is how a candidate stands.
-type State string
-
-// The states of a candidate; see Health for how they follow each other.
-const (
-	StateHealthy State = "healthy"
-	StateCooling State = "cooling" // resting after a fault, until a known time
-	StateOpen    State = "open"    // the breaker tripped
-	StateProbing State = "probing" // cooling or open, and one call is trying it
-)
-
-// Standing is how a candidate stands at one moment: a value, the input of a
-// decision.
-type Standing struct {
-	State State
-	// Class and Reason say why it rests; both are empty while it is healthy.
-	Class  ninelives.Class
-	Reason string
-	// Scope is what rests: the model, the key, the account or the host.
-	Scope ninelives.Scope
-	// Since is when it went out of service, Until when it is back by itself.
-	// Both are zero while it is healthy.
-	Since time.Time
-	Until time.Time
-	// ProbeAt is from when on it may be probed; zero if it is healthy or is
-	// never probed.
-	ProbeAt time.Time
-	// Probe is how it is probed; empty while it is healthy.
-	Probe ProbeKind
-	// Full says that no place is free and that the queue is full as well.
-	Full bool
-	// Share is the share of the calls that it should get, in 0…1: less than 1
-	// for a while after its return, under load.
-	Share float64
-}
-
-// Available says that a call may simply go there.
-func (s Standing) Available() bool { return s.Healthy() && !s.Full }
-
-// Healthy says that nothing is known against it.
-func (s Standing) Healthy() bool { return s.State == StateHealthy }
-
-// Takes says that a call should go there, given the call's draw from [0, 1):
-// a candidate that has just come back takes only its Share. One draw holds for
-// the whole call.
-func (s Standing) Takes(draw float64) bool { return s.Available() && draw < s.Share }
-
-// CanProbe says that one call of the traffic may try it now although it rests.
-func (s Standing) CanProbe(now time.Time) bool {
-	return s.Probe == ProbeTraffic && s.probeDue(now)
-}
-
-func (s Standing) probeDue(now time.Time) bool {
-	return (s.State == StateCooling || s.State == StateOpen) && !s.Full && !now.Before(s.ProbeAt)
-}
-
-// Back is the first time at which a call may go there: now for a healthy one,
-// the time of the next probe, or the end of its rest.
-func (s Standing) Back(now time.Time) time.Time {
-	switch {
-	case s.Healthy():
-		return now
-	case s.Probe == ProbeTraffic && s.State != StateProbing && s.ProbeAt.Before(s.Until):
-		if s.ProbeAt.Before(now) {
-			return now
-		}
-		return s.ProbeAt
-	}
-	return s.Until
-}
-
-// VerdictKind is what an attempt says about its candidate.
-type VerdictKind string
-
-// The verdicts.
-const (
-	// VerdictOK: the candidate did what it should.
-	VerdictOK VerdictKind = "ok"
-	// VerdictFailed: Fault says how; what it means follows from the policy.
-	VerdictFailed VerdictKind = "failed"
-	// VerdictCanceled: the caller went away; that says nothing about the candidate.
-	VerdictCanceled VerdictKind = "canceled"
-)
-
-// Verdict ends an attempt at a candidate.
-type Verdict struct {
-	Kind VerdictKind
-	// Fault is the failure of VerdictFailed.
-	Fault *ninelives.Fault
-	// GaveUp says that the call gives the candidate up: that starts its cooldown.
-	GaveUp bool
-	// Now is when the attempt ended.
-	Now time.Time
-}
-
-// The reasons why there is no place at a candidate. The caller decides again
-// with the new standing.
-var (
-	// ErrFull: all places are taken, and the queue is full or did not move in time.
-	ErrFull = errors.New("too many calls are under way at this candidate")
-	// ErrProbed: the one probe place is taken, or a probe is not due.
-	ErrProbed = errors.New("this candidate rests and may not be probed now")
-	// ErrResting: it was healthy when the call began to queue and rests now.
-	ErrResting = errors.New("this candidate went out of service while the call was waiting for a place")
-	// ErrRetryBudget: too many calls at this candidate are retries already.
-	ErrRetryBudget = errors.New("the retry budget of this candidate is spent")
-)
-
-// CandidateHealth is a row of a Snapshot.
-type CandidateHealth struct {
-	Route     string
-	Candidate ninelives.Candidate
-	Standing  Standing
-	InFlight  int
-	Queued    int
-	// Calls and Failures are what the breaker sees in its window.
-	Calls    int
-	Failures int
-}
-
-// Change is a step of the state machine, for logs and metrics. The end of a
-// cooldown by time is no step: nothing runs then.
-type Change struct {
-	Now       time.Time
-	Candidate ninelives.Candidate
-	Scope     ninelives.Scope
-	From, To  State
-	Class     ninelives.Class
-	Reason    string
-	Until     time.Time
-}
-
 // Health is the record of how candidates stand. It is safe for concurrent use
-// and may be shared by any number of healed models.
-type Health struct{ policy *Policy }
+// and may be shared by any number of healed models. docs/health.md has the
+// picture.
+//
+// What rests is not a candidate but a place that it shares with others: its
+// model (at this route, with this key, at this host), its key, its account,
+// its host. A fault rests the place that its Scope names, or the one of the
+// policy's rule where it names none; a fault of the request alone rests
+// nothing. A candidate is healthy when all four of its places are.
+//
+// A place is in one of four states:
+//
+//	healthy  Calls go there. It is left when a call gives the candidate up for
+//	         a class with a cooldown (to cooling), or when the breaker trips
+//	         (to open).
+//	cooling  It rests until the provider's hint, or its reset time, or for the
+//	         rule's cooldown, which doubles up to the cap with every new
+//	         failure. Cooling again while it cools may lengthen the rest and
+//	         never shortens it.
+//	open     So many failed attempts in a row, or such a share of those in the
+//	         window, that the next one is most likely to fail as well. It is a
+//	         rest like cooling, for Breaker.Open.
+//	probing  Cooling or open, and exactly one call is trying it. Success
+//	         closes: everything held against the place is forgotten. Failure
+//	         rests it anew. A cancelled probe proves nothing: it gives its
+//	         place back and leaves no trace, so the next call may probe at
+//	         once. A failure that is the request's own (format, refusal, …)
+//	         proves as little, but counts as the probe of its time.
+//
+// A rest ends by itself at Until: nothing runs for it, a place is simply
+// healthy again from then on. What led to the rest is kept until a success, so
+// one more failure opens a tripped breaker again, and doubles a cooldown.
+//
+// Probes are allowed from half of the rest on (ProbePolicy), never before the
+// provider's hint, then one every ProbePolicy.Every, and only as traffic asks
+// for them. After a timeout the probe is a synthetic one, beside the traffic.
+// Rests after auth, billing and model_not_found are not probed.
+//
+// Only what happened after the rest began speaks about it: a success of an
+// attempt that was under way before does not close it, and the failures of
+// such attempts neither trip the breaker nor double the cooldown, else one
+// outage would be counted as often as calls were under way. The policy says
+// which faults count for the breaker; what a caller cancels, and faults of the
+// request or of the answer's content, never do. An HTTP answer of any status
+// shows that the host is up, unless the fault is the host's.
+//
+// A place that has come back takes its full share at once, except under load:
+// above Ramp.Above calls per second on the route it gets Ramp.Steps of them
+// one after the other over Ramp.Over.
+//
+// Beside the state, Health keeps each candidate's concurrency (Limit: so many
+// attempts at a time, a short queue) and its retry budget (RetryBudget).
+//
+// Every decision is a method on a small value that is given the time (rest,
+// breaker, probe, ramp, retries); Health locks, applies them and tells
+// OnChange. It starts no goroutine and reads the clock only to measure how
+// long a call has queued.
+type Health struct {
+	*book
+	route string
+}
+
+// book is what all routes of one Health share.
+type book struct {
+	policy *Policy
+
+	mu       sync.Mutex
+	places   map[placeID]*place
+	entries  map[entryID]*entry
+	rates    map[string]window // attempts by route
+	onChange func(HealthChange)
+}
+
+// entry is one candidate of one route.
+type entry struct {
+	route     string
+	candidate ninelives.Candidate
+	places    [scopes]*place
+	limit     limit
+	retries   retries
+}
+
+type entryID struct{ route, provider, model, key, account, host string }
 
 // NewHealth makes an empty record that goes by the policy, which must not be
 // changed afterwards; nil means DefaultPolicy.
@@ -151,21 +101,49 @@ func NewHealth(p *Policy) *Health {
 		d := DefaultPolicy()
 		p = &d
 	}
-	return &Health{policy: p}
+	return &Health{book: &book{
+		policy:  p,
+		places:  map[placeID]*place{},
+		entries: map[entryID]*entry{},
+		rates:   map[string]window{},
+	}}
 }
 
 // Route gives a view of the same record in which models stand apart from those
 // of other routes, while keys, accounts and hosts are shared. The record made
 // by NewHealth is the route "".
-func (h *Health) Route(name string) *Health { return h }
+func (h *Health) Route(name string) *Health { return &Health{book: h.book, route: name} }
 
 // OnChange sets the function that is told of every change, after the fact and
-// without a lock held. Set it before the first call.
-func (h *Health) OnChange(f func(Change)) {}
+// without a lock held; calls may come from several goroutines at once.
+func (h *Health) OnChange(f func(HealthChange)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.onChange = f
+}
 
 // Standing tells how the candidate stands; it changes nothing.
 func (h *Health) Standing(c ninelives.Candidate, now time.Time) Standing {
-	return Standing{State: StateHealthy, Share: 1}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.standing(c, now)
+}
+
+// NeedsSyntheticProbe says that a one-token call beside the traffic should
+// find out now whether the candidate is back. Ask at every call of the route;
+// make the probe with Enter and probe true.
+func (h *Health) NeedsSyntheticProbe(c ninelives.Candidate, now time.Time) bool {
+	s := h.Standing(c, now)
+	return s.Probe == ProbeSynthetic && s.probeDue(now)
+}
+
+// MayRetry says whether the candidate's retry budget has room; it changes
+// nothing. Retry takes from it.
+func (h *Health) MayRetry(c ninelives.Candidate, now time.Time) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	e := h.entries[h.entryID(c)]
+	return e == nil || e.retries.room(now, h.policy.Retry)
 }
 
 // Enter takes a place at the candidate for the first attempt of a call there.
@@ -176,27 +154,130 @@ func (h *Health) Standing(c ninelives.Candidate, now time.Time) Standing {
 // The caller must call leave exactly once; more calls do nothing. The error is
 // ErrFull, ErrProbed, ErrResting, or the context's.
 func (h *Health) Enter(ctx context.Context, c ninelives.Candidate, now time.Time, probe bool) (leave func(Verdict), err error) {
-	return func(Verdict) {}, nil
+	return h.enter(ctx, c, now, probe, false)
 }
 
 // Retry is Enter for the second and later attempts of a call at a candidate:
 // they count against its retry budget, and ErrRetryBudget says that it is spent.
 func (h *Health) Retry(ctx context.Context, c ninelives.Candidate, now time.Time, probe bool) (leave func(Verdict), err error) {
-	return func(Verdict) {}, nil
+	return h.enter(ctx, c, now, probe, true)
 }
-
-// MayRetry says whether the candidate's retry budget has room; it changes
-// nothing. Retry takes from it.
-func (h *Health) MayRetry(c ninelives.Candidate, now time.Time) bool { return true }
-
-// NeedsSyntheticProbe says that a one-token call beside the traffic should
-// find out now whether the candidate is back. Ask at every call of the route;
-// make the probe with Enter and probe true.
-func (h *Health) NeedsSyntheticProbe(c ninelives.Candidate, now time.Time) bool { return false }
-
-// Snapshot lists all candidates that were ever entered, by route and name.
-func (h *Health) Snapshot(now time.Time) []CandidateHealth { return nil }
 
 // Clear forgets what is held against the candidate, its key, its account and
 // its host: after a changed key or configuration.
-func (h *Health) Clear(c ninelives.Candidate) {}
+func (h *Health) Clear(c ninelives.Candidate, now time.Time) {
+	h.mu.Lock()
+	var changes []HealthChange
+	for _, id := range h.placeIDs(c) {
+		if p := h.places[id]; p != nil {
+			changes = h.update(changes, c, p, p.cleared(), now)
+		}
+	}
+	h.unlockAndTell(changes)
+}
+
+// Snapshot lists all candidates that were ever entered, by route and name.
+func (h *Health) Snapshot(now time.Time) []CandidateHealth {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	rows := make([]CandidateHealth, 0, len(h.entries))
+	for _, e := range h.entries {
+		ok, failed := e.places[scopeModel].breaker.recent.sum(now, h.policy.Breaker.Window)
+		rows = append(rows, CandidateHealth{
+			Route:     e.route,
+			Candidate: e.candidate,
+			Standing:  h.standingAt(e.places, &e.limit, e.route, now),
+			InFlight:  e.limit.inFlight,
+			Queued:    len(e.limit.queue),
+			Calls:     ok + failed,
+			Failures:  failed,
+		})
+	}
+	slices.SortFunc(rows, func(a, b CandidateHealth) int {
+		for _, d := range [...]int{
+			strings.Compare(a.Route, b.Route),
+			strings.Compare(a.Candidate.Name(), b.Candidate.Name()),
+			strings.Compare(a.Candidate.Host, b.Candidate.Host),
+			strings.Compare(a.Candidate.Key, b.Candidate.Key),
+		} {
+			if d != 0 {
+				return d
+			}
+		}
+		return 0
+	})
+	return rows
+}
+
+func (h *Health) entryID(c ninelives.Candidate) entryID {
+	return entryID{h.route, c.Provider, c.Model, c.Key, c.Account, c.Host}
+}
+
+// entry finds the candidate's entry or makes it.
+func (h *Health) entry(c ninelives.Candidate) *entry {
+	id := h.entryID(c)
+	e := h.entries[id]
+	if e == nil {
+		e = &entry{route: h.route, candidate: c}
+		for i, id := range h.placeIDs(c) {
+			p := h.places[id]
+			if p == nil {
+				p = &place{scope: id.scope}
+				h.places[id] = p
+			}
+			e.places[i] = p
+		}
+		h.entries[id] = e
+	}
+	return e
+}
+
+// standing looks at places that may be known through other candidates only.
+func (h *Health) standing(c ninelives.Candidate, now time.Time) Standing {
+	if e := h.entries[h.entryID(c)]; e != nil {
+		return h.standingAt(e.places, &e.limit, h.route, now)
+	}
+	var places [scopes]*place
+	for i, id := range h.placeIDs(c) {
+		places[i] = h.places[id]
+	}
+	return h.standingAt(places, nil, h.route, now)
+}
+
+func (b *book) standingAt(places [scopes]*place, l *limit, route string, now time.Time) Standing {
+	rate := b.rates[route].rate(now)
+	s := Standing{State: StateHealthy, Share: 1}
+	for _, p := range places {
+		if p != nil {
+			s = s.and(p.standing(now, b.policy, rate))
+		}
+	}
+	s.Full = l != nil && l.full(b.policy.Limit)
+	return s
+}
+
+// update replaces the place by its next value and notes the change, if any.
+func (b *book) update(changes []HealthChange, c ninelives.Candidate, p *place, next place, now time.Time) []HealthChange {
+	was := *p
+	*p = next
+	from, to := was.state(now), next.state(now)
+	if b.onChange == nil || from == to && was.rest.until.Equal(next.rest.until) {
+		return changes
+	}
+	change := HealthChange{Now: now, Candidate: c, Scope: p.scope, From: from, To: to}
+	if to != StateHealthy {
+		change.Class, change.Reason, change.Until = next.rest.class, next.rest.reason, next.rest.until
+	} else if from == StateHealthy {
+		return changes
+	}
+	return append(changes, change)
+}
+
+// unlockAndTell ends the critical section and reports what changed in it.
+func (b *book) unlockAndTell(changes []HealthChange) {
+	tell := b.onChange
+	b.mu.Unlock()
+	for _, c := range changes {
+		tell(c)
+	}
+}

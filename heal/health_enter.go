@@ -1,0 +1,122 @@
+package heal
+
+import (
+	"context"
+	"time"
+
+	ninelives "github.com/ninelives-ai/ninelives"
+)
+
+// pass is one attempt's stay at a candidate.
+type pass struct {
+	h     *Health
+	entry *entry
+	began time.Time
+	retry bool
+	// gens tell at leaving whether a place began to rest after the entering.
+	gens [scopes]uint64
+	// probes are the places whose probe place this attempt holds.
+	probes [scopes]bool
+	left   bool
+}
+
+func (h *Health) enter(ctx context.Context, c ninelives.Candidate, now time.Time, probe, retry bool) (func(Verdict), error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	h.mu.Lock()
+	e := h.entry(c)
+	h.rates[h.route] = h.rates[h.route].add(now, rateSpan, 1, 0)
+	if retry && !e.retries.room(now, h.policy.Retry) {
+		h.mu.Unlock()
+		return nil, ErrRetryBudget
+	}
+	s := h.standingAt(e.places, nil, h.route, now)
+	pass := &pass{h: h, entry: e, began: now, retry: retry}
+	var changes []HealthChange
+	if probe && !s.Healthy() {
+		if s.Probe == ProbeNone || !s.probeDue(now) {
+			h.mu.Unlock()
+			return nil, ErrProbed
+		}
+		changes = pass.takeProbes(now)
+	}
+	if !e.limit.take(h.policy.Limit) {
+		w := e.limit.line(h.policy.Limit)
+		if w == nil {
+			pass.giveProbesBack(now)
+			h.mu.Unlock()
+			return nil, ErrFull
+		}
+		h.unlockAndTell(changes)
+		waited, err := w.wait(ctx, h.policy.Limit.Wait)
+		h.mu.Lock()
+		now = now.Add(waited)
+		switch {
+		case err != nil:
+		case s.Healthy() && !h.standingAt(e.places, nil, h.route, now).Healthy():
+			err = ErrResting
+		case retry && !e.retries.room(now, h.policy.Retry):
+			err = ErrRetryBudget
+		}
+		if err != nil {
+			e.limit.abandon(w)
+			h.unlockAndTell(pass.giveProbesBack(now))
+			return nil, err
+		}
+		pass.began, changes = now, nil
+	}
+	for i, p := range e.places {
+		pass.gens[i] = p.gen
+	}
+	e.retries = e.retries.enter(now, h.policy.Retry, retry)
+	h.unlockAndTell(changes)
+	return pass.leave, nil
+}
+
+// leave gives the place back and draws the conclusions.
+func (p *pass) leave(v Verdict) {
+	h, e := p.h, p.entry
+	h.mu.Lock()
+	if p.left {
+		h.mu.Unlock()
+		return
+	}
+	p.left = true
+	e.limit.give()
+	e.retries = e.retries.leave(p.retry)
+	var changes []HealthChange
+	for i, at := range e.places {
+		next := *at
+		what := next.judge(v, h.policy, stay{
+			began: p.began,
+			probe: p.probes[i],
+			stale: p.gens[i] != at.gen,
+		})
+		changes = h.update(changes, e.candidate, at, what, v.Now)
+	}
+	h.unlockAndTell(changes)
+}
+
+func (p *pass) takeProbes(now time.Time) (changes []HealthChange) {
+	for i, at := range p.entry.places {
+		if at.rest.resting(now) {
+			p.probes[i] = true
+			next := *at
+			next.probe.taken = true
+			changes = p.h.update(changes, p.entry.candidate, at, next, now)
+		}
+	}
+	return changes
+}
+
+func (p *pass) giveProbesBack(now time.Time) (changes []HealthChange) {
+	for i, at := range p.entry.places {
+		if p.probes[i] {
+			next := *at
+			next.probe.taken = false
+			changes = p.h.update(changes, p.entry.candidate, at, next, now)
+		}
+	}
+	return changes
+}
