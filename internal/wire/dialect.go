@@ -16,6 +16,8 @@ type Dialect struct {
 	MaxTokensCap int
 	// Drop lists top-level parameters that the server rejects.
 	Drop []string
+	// Rename gives top-level parameters the server's own names.
+	Rename map[string]string
 	// NoStream: the server cannot stream this model; the provider asks for a
 	// whole answer and yields it as a stream.
 	NoStream bool
@@ -36,6 +38,14 @@ type Dialect struct {
 	// StripFields are wire fields of messages and tool calls that the server
 	// forbids, by their last path element.
 	StripFields []string
+
+	// CacheControl: content parts may carry cache_control; else hints are not sent.
+	CacheControl bool
+	// ToolImages: results of tools may hold images; else they follow in a
+	// message of the user.
+	ToolImages bool
+	// ToolResultNames: results of tools carry the tool's name.
+	ToolResultNames bool
 
 	// NoImages: images become the text placeholder.
 	NoImages bool
@@ -74,6 +84,8 @@ type Dialect struct {
 	// EffortParam is where the reasoning effort goes: "reasoning_effort"
 	// (default), "reasoning.effort", "thinking", "enable_thinking", "" with Drop.
 	EffortParam string
+	// NoThinking: thinking is switched off, whatever effort is asked for.
+	NoThinking bool
 	// Efforts maps our effort names to the server's; a name that is missing is sent as it is.
 	Efforts map[string]string
 	// Replay overrides the candidate's replay rule when not empty.

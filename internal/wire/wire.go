@@ -36,6 +36,19 @@ type Encoded struct {
 	Names map[string]string
 	// Notes tell, a line each, what could not be sent as it was.
 	Notes []string
+	// OutputTool is the tool that the request forces to get structured output;
+	// empty if none. It goes into DecodeOptions.
+	OutputTool string
+}
+
+// Incoming is a client's request, read by the server side of a protocol.
+type Incoming struct {
+	Request *ninelives.Request
+	// Stream says that the client asked for a streamed answer.
+	Stream bool
+	// Usage says that it asked for usage in the stream, where the protocol
+	// leaves that to the client.
+	Usage bool
 }
 
 // DecodeOptions tell a decoder about the request that it reads the answer of.
