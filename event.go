@@ -22,6 +22,9 @@ type ReasoningDelta struct {
 	Attempt int
 	Part    int
 	Text    string
+	// Proof comes with the piece that ends a signed or redacted part, so that a
+	// server can pass it on in its place; nil in all others.
+	Proof *Provenance
 }
 
 // RefusalDelta is a piece of a refusal.

@@ -14,6 +14,9 @@ type Dialect struct {
 	MaxTokensField string
 	// MaxTokensCap is the largest value that the server takes; 0 means unknown.
 	MaxTokensCap int
+	// BodyVersion is sent as anthropic_version in the body where the API does not
+	// take it as a header (Bedrock, Vertex; they also Drop model).
+	BodyVersion string
 	// Drop lists top-level parameters that the server rejects.
 	Drop []string
 	// Rename gives top-level parameters the server's own names.
@@ -83,6 +86,9 @@ type Dialect struct {
 	ThinkTags bool
 	// EffortParam is where the reasoning effort goes: "reasoning_effort"
 	// (default), "reasoning.effort", "thinking", "enable_thinking", "" with Drop.
+	// In Anthropic Messages: adaptive thinking with output_config.effort
+	// (default, Claude 4.6 and later), "output_config.effort" alone, or
+	// "thinking" with a budget in tokens (earlier models).
 	EffortParam string
 	// NoThinking: thinking is switched off, whatever effort is asked for.
 	NoThinking bool
