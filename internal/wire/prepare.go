@@ -217,12 +217,16 @@ func (p *preparer) replaceMedia() {
 const filePlaceholder = "[attached file not sent: this provider does not accept files] %s"
 
 // dropEmpty leaves out empty texts and the messages that are emptied by that.
-// Anthropic also rejects texts of nothing but white space.
+// Anthropic also rejects texts of nothing but white space. Elsewhere an empty
+// text stays if it has more to say in the target's protocol.
 func (p *preparer) dropEmpty() {
 	empty := func(part ninelives.Part) bool {
 		switch v := part.(type) {
 		case ninelives.Text:
-			return v.Text == "" || p.anthropic() && blank(v.Text)
+			if p.anthropic() {
+				return blank(v.Text)
+			}
+			return v.Text == "" && v.Extra.For(p.candidate.Protocol) == nil
 		case ninelives.Refusal:
 			return v.Text == "" || p.anthropic() && blank(v.Text)
 		}
@@ -278,7 +282,7 @@ func (p *preparer) saysNothing(m ninelives.Message) bool {
 	for _, part := range m.Parts {
 		switch v := part.(type) {
 		case ninelives.Text:
-			if !blank(v.Text) {
+			if !blank(v.Text) || v.Extra.For(p.candidate.Protocol) != nil {
 				return false
 			}
 		case ninelives.Reasoning:

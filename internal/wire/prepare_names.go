@@ -4,9 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	ninelives "github.com/ninelives-ai/ninelives"
+	"github.com/ninelives-ai/ninelives/internal/wire/rawjson"
 )
 
 // nameLimit is the longest tool name that the target takes, 0 if it takes any
@@ -154,56 +153,20 @@ func stripPart(part ninelives.Part, fields []string) ninelives.Part {
 // withoutMembers gives the extra without the named members of its object; the
 // others keep their order and spelling. What is no object stays as it is.
 func withoutMembers(e ninelives.Extra, names []string) ninelives.Extra {
-	if e.JSON == nil {
+	var kept rawjson.Kept
+	found := false
+	for m := range rawjson.Members(e.JSON) {
+		if slices.Contains(names, string(m.Name)) {
+			found = true
+			continue
+		}
+		kept.Add(m)
+	}
+	if !found {
 		return e
 	}
-	kept, found := []byte("{"), false
-	complete := members(e.JSON, func(name string, raw, value []byte) bool {
-		if slices.Contains(names, name) {
-			found = true
-			return true
-		}
-		if len(kept) > 1 {
-			kept = append(kept, ',')
-		}
-		kept = append(append(append(kept, raw...), ':'), value...)
-		return true
-	})
-	switch {
-	case !complete || !found:
-		return e
-	case len(kept) == 1:
+	if e.JSON = kept.Object(); e.JSON == nil {
 		return ninelives.Extra{}
 	}
-	e.JSON = append(kept, '}')
 	return e
-}
-
-// members walks the members of a JSON object: the name, the name as written
-// and the value as written. It reports whether all of it was an object.
-func members(object []byte, visit func(name string, raw, value []byte) bool) bool {
-	dec := jsontext.NewDecoder(strings.NewReader(string(object)), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	if tok, err := dec.ReadToken(); err != nil || tok.Kind() != '{' {
-		return false
-	}
-	for dec.PeekKind() == '"' {
-		raw, err := dec.ReadValue()
-		if err != nil {
-			return false
-		}
-		raw = raw.Clone()
-		name, err := jsontext.AppendUnquote(nil, raw)
-		if err != nil {
-			return false
-		}
-		value, err := dec.ReadValue()
-		if err != nil {
-			return false
-		}
-		if !visit(string(name), raw, value) {
-			return true
-		}
-	}
-	_, err := dec.ReadToken()
-	return err == nil
 }

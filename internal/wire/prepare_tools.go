@@ -29,10 +29,7 @@ func (p *preparer) pairResults() {
 	moved, missing := 0, 0
 	for i, m := range p.req.Messages {
 		if m.Role == ninelives.RoleTool || m.Role == ninelives.RoleUser {
-			m.Parts = slices.DeleteFunc(slices.Clone(m.Parts), isResult)
-			if m.Role = ninelives.RoleUser; len(m.Parts) > 0 || len(p.req.Messages[i].Parts) == 0 {
-				out = append(out, m)
-			}
+			out = append(out, withoutResults(m)...)
 			continue
 		}
 		at := len(out)
@@ -97,6 +94,36 @@ func (p *preparer) pairResults() {
 	if missing > 0 {
 		p.note("%d tool call(s) had no result: the model is told that they were interrupted and may or may not have taken effect", missing)
 	}
+}
+
+// withoutResults gives what else a message of results holds: parts of the
+// protocol's own in a message of the same role, anything else as the user's.
+func withoutResults(m ninelives.Message) []ninelives.Message {
+	if m.Role == ninelives.RoleUser && !slices.ContainsFunc(m.Parts, isResult) {
+		return []ninelives.Message{m}
+	}
+	rest := slices.DeleteFunc(slices.Clone(m.Parts), isResult)
+	var own []ninelives.Part
+	if m.Role == ninelives.RoleTool {
+		opaque := func(part ninelives.Part) bool { _, ok := part.(ninelives.Opaque); return ok }
+		for _, part := range rest {
+			if opaque(part) {
+				own = append(own, part)
+			}
+		}
+		rest = slices.DeleteFunc(rest, opaque)
+	}
+	var out []ninelives.Message
+	if len(own) > 0 {
+		answer := m
+		answer.Parts = own
+		out = append(out, answer)
+	}
+	if len(rest) > 0 {
+		m.Role, m.Parts = ninelives.RoleUser, rest
+		out = append(out, m)
+	}
+	return out
 }
 
 // matchResults finds the result of each call: the first unused one of its id
