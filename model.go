@@ -46,9 +46,11 @@ func CandidateOf(m Model) (Candidate, bool) {
 var ErrNoEnd = errors.New("the stream ended without a result")
 
 // Generate makes one call and returns the whole answer. It is Collect over
-// Model.Stream: there is only one loop.
+// Model.Stream: there is only one loop. The request is marked as Buffered.
 func Generate(ctx context.Context, m Model, req *Request) (*Response, error) {
-	return Collect(m.Stream(ctx, req))
+	buffered := *req
+	buffered.Buffered = true
+	return Collect(m.Stream(ctx, &buffered))
 }
 
 // Collect reads a stream to its end.

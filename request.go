@@ -45,6 +45,9 @@ type Request struct {
 	// Background marks work that nobody waits for: no cap on attempts, waits
 	// up to a minute (see package heal).
 	Background bool
+	// Buffered says that nobody watches the stream: only the whole answer
+	// counts, and the shorter total deadline holds. Generate sets it.
+	Buffered bool
 
 	// Extra holds the top-level wire fields that have no word here.
 	Extra Extra
