@@ -245,23 +245,32 @@ func (h *Health) standing(c ninelives.Candidate, now time.Time) Standing {
 }
 
 func (b *book) standingAt(places [scopes]*place, l *limit, route string, now time.Time) Standing {
-	rate := b.rates[route].rate(now)
 	s := Standing{State: StateHealthy, Share: 1}
 	for _, p := range places {
-		if p != nil {
-			s = s.and(p.standing(now, b.policy, rate))
+		if p != nil && (p.rest.resting(now) || !p.returned().IsZero()) {
+			s = s.and(p.standing(now, b.policy, b.rates[route].rate(now)))
 		}
 	}
 	s.Full = l != nil && l.full(b.policy.Limit)
 	return s
 }
 
+// healthy is the one question of a Standing that is asked on every entering.
+func (e *entry) healthy(now time.Time) bool {
+	for _, p := range e.places {
+		if p.rest.resting(now) {
+			return false
+		}
+	}
+	return true
+}
+
 // update replaces the place by its next value and notes the change, if any.
 func (b *book) update(changes []HealthChange, c ninelives.Candidate, p *place, next place, now time.Time) []HealthChange {
-	was := *p
+	from, until := p.state(now), p.rest.until
 	*p = next
-	from, to := was.state(now), next.state(now)
-	if b.onChange == nil || from == to && was.rest.until.Equal(next.rest.until) {
+	to := p.state(now)
+	if b.onChange == nil || from == to && until.Equal(p.rest.until) {
 		return changes
 	}
 	change := HealthChange{Now: now, Candidate: c, Scope: p.scope, From: from, To: to}

@@ -31,11 +31,11 @@ func (h *Health) enter(ctx context.Context, c ninelives.Candidate, now time.Time
 		h.mu.Unlock()
 		return nil, ErrRetryBudget
 	}
-	s := h.standingAt(e.places, nil, h.route, now)
-	pass := &pass{h: h, entry: e, began: now, retry: retry}
+	healthy := e.healthy(now)
+	pass := &pass{h: h, entry: e, retry: retry}
 	var changes []HealthChange
-	if probe && !s.Healthy() {
-		if s.Probe == ProbeNone || !s.probeDue(now) {
+	if probe && !healthy {
+		if s := h.standingAt(e.places, nil, h.route, now); s.Probe == ProbeNone || !s.probeDue(now) {
 			h.mu.Unlock()
 			return nil, ErrProbed
 		}
@@ -51,10 +51,10 @@ func (h *Health) enter(ctx context.Context, c ninelives.Candidate, now time.Time
 		h.unlockAndTell(changes)
 		waited, err := w.wait(ctx, h.policy.Limit.Wait)
 		h.mu.Lock()
-		now = now.Add(waited)
-		switch {
+		now, changes = now.Add(waited), nil
+		switch { // what held when the wait began may not hold any more
 		case err != nil:
-		case s.Healthy() && !h.standingAt(e.places, nil, h.route, now).Healthy():
+		case healthy && !e.healthy(now):
 			err = ErrResting
 		case retry && !e.retries.room(now, h.policy.Retry):
 			err = ErrRetryBudget
@@ -64,8 +64,8 @@ func (h *Health) enter(ctx context.Context, c ninelives.Candidate, now time.Time
 			h.unlockAndTell(pass.giveProbesBack(now))
 			return nil, err
 		}
-		pass.began, changes = now, nil
 	}
+	pass.began = now
 	for i, p := range e.places {
 		pass.gens[i] = p.gen
 	}
@@ -87,13 +87,12 @@ func (p *pass) leave(v Verdict) {
 	e.retries = e.retries.leave(p.retry)
 	var changes []HealthChange
 	for i, at := range e.places {
-		next := *at
-		what := next.judge(v, h.policy, stay{
+		next := at.judge(v, h.policy, stay{
 			began: p.began,
 			probe: p.probes[i],
 			stale: p.gens[i] != at.gen,
 		})
-		changes = h.update(changes, e.candidate, at, what, v.Now)
+		changes = h.update(changes, e.candidate, at, next, v.Now)
 	}
 	h.unlockAndTell(changes)
 }

@@ -44,7 +44,8 @@ func (h *Health) placeIDs(c ninelives.Candidate) [scopes]placeID {
 	}
 }
 
-// place is the state machine of one model, key, account or host.
+// place is the state machine of one model, key, account or host: a value that
+// judge and cleared map to the next one.
 type place struct {
 	scope   ninelives.Scope
 	rest    rest
@@ -78,9 +79,9 @@ type stay struct {
 	stale bool // the place began to rest after it had begun
 }
 
-func (r rest) resting(now time.Time) bool { return r.state != "" && now.Before(r.until) }
+func (r *rest) resting(now time.Time) bool { return r.state != "" && now.Before(r.until) }
 
-func (p place) state(now time.Time) State {
+func (p *place) state(now time.Time) State {
 	switch {
 	case !p.rest.resting(now):
 		return StateHealthy
@@ -92,7 +93,7 @@ func (p place) state(now time.Time) State {
 
 // standing is the place's part in a candidate's standing; rate is the load of
 // the route in calls per second.
-func (p place) standing(now time.Time, policy *Policy, rate float64) Standing {
+func (p *place) standing(now time.Time, policy *Policy, rate float64) Standing {
 	s := Standing{State: p.state(now)}
 	if s.Healthy() {
 		s.Share = policy.Ramp.share(now, p.returned(), rate)
@@ -107,7 +108,7 @@ func (p place) standing(now time.Time, policy *Policy, rate float64) Standing {
 }
 
 // returned is when the place last came back; zero if it never was away.
-func (p place) returned() time.Time {
+func (p *place) returned() time.Time {
 	if p.rest.state != "" {
 		return p.rest.until
 	}
@@ -120,7 +121,8 @@ func (p place) judge(v Verdict, policy *Policy, a stay) place {
 		p.probe.taken = false
 	}
 	if v.Kind == VerdictOK {
-		return p.succeeded(v.Now, policy, a)
+		p.succeed(v.Now, policy, a)
+		return p
 	}
 	fault := v.Fault
 	if fault == nil {
@@ -139,15 +141,15 @@ func (p place) judge(v Verdict, policy *Policy, a stay) place {
 	}
 	switch {
 	case scope == p.scope:
-		return p.failed(v, fault, rule, policy, a)
+		p.fail(v, fault, rule, policy, a)
 	case p.scope == ninelives.ScopeHost && fault.Status != 0:
-		return p.succeeded(v.Now, policy, a)
+		p.succeed(v.Now, policy, a)
 	}
 	return p
 }
 
-// succeeded closes a rest that the attempt was begun in.
-func (p place) succeeded(now time.Time, policy *Policy, a stay) place {
+// succeed closes a rest that the attempt was begun in.
+func (p *place) succeed(now time.Time, policy *Policy, a stay) {
 	if p.rest.state != "" && !a.stale {
 		p.back = p.returned()
 		if now.Before(p.back) {
@@ -156,18 +158,17 @@ func (p place) succeeded(now time.Time, policy *Policy, a stay) place {
 		p.rest, p.breaker = rest{}, breaker{}
 	}
 	p.breaker = p.breaker.count(true, now, policy.Breaker)
-	return p
 }
 
-// failed counts a fault of this place's own, and rests it where the policy says.
-func (p place) failed(v Verdict, fault *ninelives.Fault, rule Rule, policy *Policy, a stay) place {
+// fail counts a fault of this place's own, and rests it where the policy says.
+func (p *place) fail(v Verdict, fault *ninelives.Fault, rule Rule, policy *Policy, a stay) {
 	news := !a.stale || !p.rest.resting(v.Now)
 	again := !a.stale && p.rest.state == StateOpen
 	if rule.Cooldown > 0 && (v.GaveUp || a.probe) {
-		p = p.put(p.rest.cooldown(fault, rule, news, v.Now), v.Now)
+		p.put(p.rest.cooldown(fault, rule, news, v.Now), v.Now)
 	}
 	if !rule.Breaks {
-		return p
+		return
 	}
 	p.breaker = p.breaker.count(false, v.Now, policy.Breaker)
 	why := p.breaker.tripped(v.Now, policy.Breaker)
@@ -175,7 +176,7 @@ func (p place) failed(v Verdict, fault *ninelives.Fault, rule Rule, policy *Poli
 		why = "it failed again"
 	}
 	if news && why != "" {
-		p = p.put(rest{
+		p.put(rest{
 			state:  StateOpen,
 			class:  fault.Class,
 			reason: why + ", the last one " + reason(fault),
@@ -184,7 +185,6 @@ func (p place) failed(v Verdict, fault *ninelives.Fault, rule Rule, policy *Poli
 			streak: p.rest.streak,
 		}, v.Now)
 	}
-	return p
 }
 
 // cooldown is the rest that a fault asks for: for as long as the provider's
@@ -215,14 +215,13 @@ func (r rest) cooldown(fault *ninelives.Fault, rule Rule, news bool, now time.Ti
 }
 
 // put begins a rest or joins it with the one that runs.
-func (p place) put(next rest, now time.Time) place {
+func (p *place) put(next rest, now time.Time) {
 	next.since, next.from = now, now
 	if next.probe == "" {
 		next.probe = ProbeTraffic
 	}
 	p.rest = p.rest.join(next, now)
 	p.gen++
-	return p
 }
 
 // join is two rests at once: what ends last says why and how it is probed, no

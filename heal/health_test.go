@@ -361,6 +361,17 @@ func TestAnOpenCircuitIsProbedByOneCallAndSuccessClosesIt(t *testing.T) {
 	c.wantHealthy(patient, noonPlus(18))
 }
 
+func TestAClosedCircuitForgetsItsWindow(t *testing.T) {
+	c := newClinic(t)
+	for range 10 {
+		c.try(patient, false, okAt(noon))
+		c.try(patient, false, failedAt(ninelives.ClassStreamBroken, noon))
+	}
+	c.try(patient, true, okAt(noonPlus(20)))
+	c.try(patient, false, failedAt(ninelives.ClassStreamBroken, noonPlus(21)))
+	c.wantHealthy(patient, noonPlus(21)) // 11 of 22 otherwise
+}
+
 func TestAFailedProbeRestsThePlaceAnew(t *testing.T) {
 	for _, class := range []ninelives.Class{ninelives.ClassStreamBroken, ninelives.ClassUnknown, ninelives.ClassOverloaded} {
 		c := newClinic(t)
@@ -370,15 +381,6 @@ func TestAFailedProbeRestsThePlaceAnew(t *testing.T) {
 		c.try(patient, true, failedAt(class, noonPlus(20)))
 		c.want(patient, noonPlus(20), StateOpen, 0, 50, 35)
 	}
-	// A circuit that a ratio opened opens again although the window has aged.
-	c := newClinic(t)
-	for range 10 {
-		c.try(patient, false, okAt(noon))
-		c.try(patient, false, failedAt(ninelives.ClassStreamBroken, noon))
-	}
-	c.want(patient, noon, StateOpen, 0, 30, 15)
-	c.try(patient, true, failedAt(ninelives.ClassStreamBroken, noonPlus(29.5)))
-	c.want(patient, noonPlus(29.5), StateOpen, 0, 59.5, 44.5)
 }
 
 func TestAfterAnOpenCircuitRanOutOneFailureOpensItAgain(t *testing.T) {
@@ -387,6 +389,14 @@ func TestAfterAnOpenCircuitRanOutOneFailureOpensItAgain(t *testing.T) {
 		c.try(patient, false, failedAt(ninelives.ClassStreamBroken, noon))
 	}
 	c.wantHealthy(patient, noonPlus(30))
+	c.try(patient, false, failedAt(ninelives.ClassStreamBroken, noonPlus(100)))
+	c.want(patient, noonPlus(100), StateOpen, 100, 130, 115)
+	// Also where a share of failures opened it, which are long out of sight.
+	c = newClinic(t)
+	for range 10 {
+		c.try(patient, false, okAt(noon))
+		c.try(patient, false, failedAt(ninelives.ClassStreamBroken, noon))
+	}
 	c.try(patient, false, failedAt(ninelives.ClassStreamBroken, noonPlus(100)))
 	c.want(patient, noonPlus(100), StateOpen, 100, 130, 115)
 }
@@ -408,9 +418,11 @@ func TestACancelledProbeProvesNothingAndGivesItsPlaceBack(t *testing.T) {
 	c := newClinic(t)
 	c.try(patient, false, gaveUpAt(ninelives.ClassRateLimit, noon))
 	before := c.Standing(patient, noonPlus(40))
-	leave := c.begin(patient, noonPlus(40), true)
-	leave(canceledAt(noonPlus(40)))
-	leave(okAt(noonPlus(40))) // too late: it has left
+	for _, v := range []Verdict{canceledAt(noonPlus(40)), gaveUpAt(ninelives.ClassCanceled, noonPlus(40))} {
+		leave := c.begin(patient, noonPlus(40), true)
+		leave(v)
+		leave(okAt(noonPlus(40))) // too late: it has left
+	}
 	if after := c.Standing(patient, noonPlus(40)); after != before {
 		t.Errorf("\nbefore %+v\nafter  %+v", before, after)
 	}
@@ -491,6 +503,18 @@ func TestTwoRestsAtOnceWantTheMoreCarefulProbe(t *testing.T) {
 	// One success speaks for all of them.
 	c.try(patient, false, okAt(noonPlus(27)))
 	c.wantHealthy(patient, noonPlus(27))
+
+	// The shorter rest counts as much as the longer one.
+	hinted := func(class ninelives.Class, after time.Duration) Verdict {
+		v := gaveUpAt(class, noonPlus(100))
+		v.Fault.RetryAfter = after
+		return v
+	}
+	c.try(patient, false, hinted(ninelives.ClassRateLimit, 25*time.Second))
+	c.try(patient, false, gaveUpAt(ninelives.ClassNetwork, noonPlus(100)))
+	c.want(patient, noonPlus(100), StateCooling, 100, 130, 125)
+	c.try(patient, false, hinted(ninelives.ClassAuth, 20*time.Second))
+	c.want(patient, noonPlus(100), StateCooling, 100, 130, 0)
 }
 
 func TestBackIsTheFirstChance(t *testing.T) {
@@ -525,6 +549,8 @@ func TestThePresetsNumbersAreOnlyPolicy(t *testing.T) {
 		rule := p.Rules[ninelives.ClassOverloaded]
 		rule.Cooldown, rule.CooldownCap = 2*time.Minute, 0
 		p.Rules[ninelives.ClassOverloaded] = rule
+		rule.Cooldown = 20 * time.Second
+		p.Rules[ninelives.ClassUnknown] = rule
 	})
 	c.try(patient, false, gaveUpAt(ninelives.ClassOverloaded, noon))
 	c.want(patient, noon, StateCooling, 0, 120, 90)
@@ -533,7 +559,7 @@ func TestThePresetsNumbersAreOnlyPolicy(t *testing.T) {
 	// A rest that is shorter than that is probed from its start.
 	c.Clear(patient, noonPlus(200))
 	c.try(patient, false, gaveUpAt(ninelives.ClassUnknown, noonPlus(300)))
-	c.want(patient, noonPlus(300), StateCooling, 300, 330, 300)
+	c.want(patient, noonPlus(300), StateCooling, 300, 320, 300)
 }
 
 func TestChangesAreToldInOrder(t *testing.T) {
