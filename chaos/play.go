@@ -22,6 +22,7 @@ type play struct {
 	entry  *Entry
 	id     string // of the request
 	sent   int    // tokens
+	gone   bool   // the exchange is over before its end
 }
 
 // errOver ends a play: the client has left, or the server closes.
@@ -29,6 +30,13 @@ var errOver = errors.New("the exchange is over")
 
 func (p *play) run() {
 	defer func() { p.server.note(p.entry, func(e *Entry) { e.Sent = p.sent }) }()
+	p.act()
+	if p.gone { // net/http would end the answer politely
+		panic(http.ErrAbortHandler)
+	}
+}
+
+func (p *play) act() {
 	if p.step.Drop != "" {
 		p.drop()
 		return
@@ -107,6 +115,7 @@ func (p *play) wait(d time.Duration, alive string) error {
 		case <-p.ctx.Done():
 			return p.over()
 		case <-p.server.closing:
+			p.gone = true
 			return errOver
 		}
 	}
@@ -117,6 +126,7 @@ func (p *play) over() error {
 	if p.ctx.Err() == nil {
 		return nil
 	}
+	p.gone = true
 	select {
 	case <-p.server.closing:
 	default:
@@ -158,6 +168,7 @@ func (p *play) broken() error {
 	case <-p.server.closing:
 	}
 	p.over()
+	p.gone = true
 	return errOver
 }
 
