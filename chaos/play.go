@@ -284,18 +284,18 @@ func (p *play) whole(ans *answer) {
 	body := d.whole(ans)
 	part := len(body) * 3 / 5
 	length := len(body)
-	did := "200"
+	did, end := "200", p.step.End
 	switch {
-	case p.step.End == ErrorEvent:
+	case end == ErrorEvent:
 		body = report(p.step.Error, p.step, p.ask, time.Now()).body(p.ask.protocol, p.id)
 		length, part, did = len(body), len(body), "200 with an error as its body"
 	case p.step.Malformed:
-		body = body[:len(body)/2] + `"oops`
+		body, end = body[:len(body)/2]+`"oops`, ""
 		length, part, did = len(body), len(body), "200 with a body that is no JSON"
-	case p.step.End == CleanEnd:
+	case end == CleanEnd:
 		length, did = part, "200, ended cleanly in the middle"
-	case p.step.End != "":
-		did = fmt.Sprintf("200, %s in the middle", p.step.End)
+	case end != "": // even of an empty body something has to be missing
+		length, did = max(1, length), fmt.Sprintf("200, %s in the middle", end)
 	default:
 		part = len(body)
 	}
@@ -314,7 +314,7 @@ func (p *play) whole(ans *answer) {
 	if p.write(body[:part]) != nil {
 		return
 	}
-	switch p.step.End {
+	switch end {
 	case Cut, CutInside:
 		p.cut()
 	case Reset:
