@@ -2,13 +2,12 @@ package wire
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	ninelives "github.com/ninelives-ai/ninelives"
 )
 
-var pullRE = regexp.MustCompile(`(?i)try pulling|\bmodel '([^']+)' not found`)
+var pullRE = texts(`try pulling|\bmodel '([^']+)' not found`)
 
 // advice tells the user what to do, where something can be done.
 func advice(a Answer, c *complaint, f *ninelives.Fault) string {
@@ -32,7 +31,7 @@ func advice(a Answer, c *complaint, f *ninelives.Fault) string {
 		switch {
 		case f.Scope == ninelives.ScopeHost:
 			return wrongURL(a.Path)
-		case a.Candidate.Local && a.Candidate.Model != "" && pullRE.MatchString(c.all):
+		case a.Candidate.Local && a.Candidate.Model != "" && c.says(pullRE):
 			return "run: ollama pull " + a.Candidate.Model
 		case c.says(deploymentTexts):
 			return "check the deployment's name; a new one takes up to five minutes"

@@ -2,8 +2,7 @@ package wire
 
 import (
 	"net/http"
-	"regexp"
-	"strings"
+	"slices"
 
 	ninelives "github.com/ninelives-ai/ninelives"
 )
@@ -91,29 +90,18 @@ var (
 	bareTexts    = texts(`quota (was |is |has been )?(exceeded|exhausted|used up)|exceed\w*[^.]{0,20}\bquota`)
 )
 
-func words(pattern string) *regexp.Regexp { return regexp.MustCompile(pattern) }
-
-func texts(patterns ...string) *regexp.Regexp {
-	return regexp.MustCompile(`(?i)` + strings.Join(patterns, "|"))
-}
-
 // word reports whether one of the complaint's codes matches.
-func (c *complaint) word(re *regexp.Regexp) bool {
-	for _, w := range c.words {
-		if re.MatchString(w) {
-			return true
-		}
-	}
-	return false
+func (c *complaint) word(p *phrase) bool {
+	return slices.ContainsFunc(c.words, func(w string) bool { return p.in(w, w) })
 }
 
 // says reports whether one of its sentences matches.
-func (c *complaint) says(re *regexp.Regexp) bool { return re.MatchString(c.all) }
+func (c *complaint) says(p *phrase) bool { return p.in(c.all, c.lower) }
 
 var (
 	googleTexts = texts(`generativelanguage|ai\.google\.dev|googleapis\.com`)
 	googleWords = words(`^resourceexhausted$`)
-	perDayID    = regexp.MustCompile(`(?i)per_?day`)
+	perDayID    = texts(`per_?day`)
 	notFoundRE  = texts(`^(404 )?(page |url |path |route |resource )?not found\.?$|invalid url|cannot (post|get) /|unknown (url|endpoint|path)|no route|nothing to see here|unknown request url|method not allowed`)
 )
 
@@ -124,12 +112,7 @@ func (c *complaint) google() bool {
 
 // perDay: Google names a daily quota; its delay then misleads.
 func (c *complaint) perDay() bool {
-	for _, id := range c.quotaIDs {
-		if perDayID.MatchString(id) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.quotaIDs, perDayID.matches)
 }
 
 // daily: the limit that was hit is one of a day.
@@ -148,7 +131,7 @@ var throttleWords = words(`throttl|ratelimit|toomanyrequest`)
 
 // misrouted: the server knows no such path, so the base URL is wrong.
 func (c *complaint) misrouted() bool {
-	return c.empty || len(c.texts) == 1 && notFoundRE.MatchString(c.texts[0])
+	return c.empty || len(c.texts) == 1 && notFoundRE.matches(c.texts[0])
 }
 
 // glmClasses are the numeric codes of Z.ai and Zhipu (docs.z.ai/api-reference/api-code).

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"net/http"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -23,8 +22,8 @@ import (
 type complaint struct {
 	// texts are the sentences, outermost first, with quotes and spaces made alike.
 	texts []string
-	// all is texts in one, for the patterns.
-	all string
+	// all is texts in one, for the phrases; lower is the same in lower case.
+	all, lower string
 	// words are codes, types, reasons and the like, squeezed to lower-case
 	// letters and digits.
 	words []string
@@ -60,14 +59,14 @@ const (
 )
 
 var (
-	titleRE   = regexp.MustCompile(`(?is)<title[^>]*>(.*?)</title>`)
-	headingRE = regexp.MustCompile(`(?is)<h1[^>]*>(.*?)</h1>`)
-	tagRE     = regexp.MustCompile(`(?s)<[^>]*>`)
-	xmlRE     = regexp.MustCompile(`(?is)<(code|message)>([^<]*)</`)
-	reqIDRE   = regexp.MustCompile(`\breq_[A-Za-z0-9]{6,}\b`)
-	suffixRE  = regexp.MustCompile(`\(([12]\d{3})\)\.?\s*$`)
-	sizeRE    = regexp.MustCompile(`(?i)(length|limit|maximum|max|size|tokens?|of|is|to)\s*\(\d+\)\.?\s*$`)
-	prefixRE  = regexp.MustCompile(`^\s*\[(1\d{3})\]`)
+	titleRE   = exact(`(?is)<title[^>]*>(.*?)</title>`)
+	headingRE = exact(`(?is)<h1[^>]*>(.*?)</h1>`)
+	tagRE     = exact(`(?s)<[^>]*>`)
+	xmlRE     = exact(`(?is)<(code|message)>([^<]*)</`)
+	reqIDRE   = exact(`\breq_[A-Za-z0-9]{6,}\b`)
+	suffixRE  = exact(`\(([12]\d{3})\)\.?\s*$`)
+	sizeRE    = texts(`(length|limit|maximum|max|size|tokens?|of|is|to)\s*\(\d+\)\.?\s*$`)
+	prefixRE  = exact(`^\s*\[(1\d{3})\]`)
 )
 
 func readComplaint(a Answer) *complaint {
@@ -99,8 +98,11 @@ func readComplaint(a Answer) *complaint {
 		c.text(string(clip(body, maxComplaint)), 0)
 	}
 	c.all = string(clip([]byte(strings.Join(c.texts, "\n")), maxComplaint))
+	c.lower = strings.ToLower(c.all)
 	if c.id == "" {
-		c.id = reqIDRE.FindString(c.all)
+		if m := reqIDRE.find(c.all); m != nil {
+			c.id = m[0]
+		}
 	}
 	return c
 }
@@ -370,33 +372,34 @@ func (c *complaint) sentence(s string) {
 		}
 	}
 	c.texts = append(c.texts, s)
-	if m := suffixRE.FindStringSubmatch(s); m != nil && c.minimax == "" && !sizeRE.MatchString(s) {
+	if m := suffixRE.find(s); m != nil && c.minimax == "" && !sizeRE.matches(s) {
 		c.minimax = m[1]
 	}
-	if m := prefixRE.FindStringSubmatch(s); m != nil && c.glm == "" {
+	if m := prefixRE.find(s); m != nil && c.glm == "" {
 		c.glm = m[1]
 	}
 }
 
 func (c *complaint) markup(body []byte) {
 	body = clip(body, 256<<10)
-	if ms := xmlRE.FindAllSubmatch(body, 4); ms != nil && !bytes.Contains(bytes.ToLower(clip(body, 512)), []byte("<html")) {
+	page := string(body)
+	if ms := xmlRE.findAll(page, 4); ms != nil && !strings.Contains(strings.ToLower(page), "<html") {
 		for _, m := range ms {
-			if strings.EqualFold(string(m[1]), "code") {
-				c.addCode(string(m[2]), false)
+			if strings.EqualFold(m[1], "code") {
+				c.addCode(m[2], false)
 			} else {
-				c.text(string(m[2]), maxDepth)
+				c.text(m[2], maxDepth)
 			}
 		}
 		return
 	}
 	c.html = true
-	for _, re := range []*regexp.Regexp{titleRE, headingRE} {
-		if m := re.FindSubmatch(body); m != nil {
-			c.sentence(string(tagRE.ReplaceAll(clip(m[1], 400), []byte(" "))))
+	for _, p := range []*phrase{titleRE, headingRE} {
+		if m := p.find(page); m != nil {
+			c.sentence(tagRE.replace(string(clip([]byte(m[1]), 400)), " "))
 		}
 	}
-	if bytes.Contains(body, []byte("Just a moment")) || bytes.Contains(body, []byte("challenge-platform")) {
+	if strings.Contains(page, "Just a moment") || strings.Contains(page, "challenge-platform") {
 		c.challenge = true
 	}
 }
@@ -405,7 +408,7 @@ func (c *complaint) markup(body []byte) {
 func (c *complaint) message(a Answer) string {
 	var parts []string
 	for _, t := range c.texts {
-		if len(parts) > 0 && len(c.texts) > 1 && genericRE.MatchString(parts[0]) {
+		if len(parts) > 0 && len(c.texts) > 1 && genericRE.matches(parts[0]) {
 			parts = parts[:0]
 		}
 		parts = append(parts, strings.ReplaceAll(t, "\n", " "))
@@ -432,7 +435,7 @@ func (c *complaint) message(a Answer) string {
 	return Redact(s)
 }
 
-var genericRE = regexp.MustCompile(`(?i)^(error from provider: )?(provider|upstream) returned (an )?error$|^error from provider: provider returned error$`)
+var genericRE = texts(`^(error from provider: )?(provider|upstream) returned (an )?error$|^error from provider: provider returned error$`)
 
 // squeeze makes a code comparable: lower-case letters and digits only.
 func squeeze(s string) string {

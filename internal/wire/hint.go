@@ -3,7 +3,6 @@ package wire
 import (
 	"math"
 	"net/http"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -118,7 +117,14 @@ func until(t, now time.Time) time.Duration {
 }
 
 // durationRE is one piece of a duration: a number and its unit.
-var durationRE = regexp.MustCompile(`(?i)^[\s,]*(?:and\s+)?(\d+(?:\.\d+)?)\s*(milliseconds?|millis|msecs?|ms|seconds?|secs?|s|minutes?|mins?|m|hours?|hrs?|h|days?|d|weeks?|w|毫秒|秒钟|秒|分钟|分|小时|个小时|时|天|日)?`)
+var durationRE = texts(`^[\s,]*(?:and\s+)?(\d+(?:\.\d+)?)\s*(milliseconds?|millis|msecs?|ms|seconds?|secs?|s|minutes?|mins?|m|hours?|hrs?|h|days?|d|weeks?|w|毫秒|秒钟|秒|分钟|分|小时|个小时|时|天|日)?`)
+
+func first(places [][]int) []int {
+	if len(places) == 0 {
+		return nil
+	}
+	return places[0]
+}
 
 var units = map[string]time.Duration{
 	"mi": time.Millisecond, "ms": time.Millisecond, "s": time.Second, "m": time.Minute, "h": time.Hour, "d": 24 * time.Hour, "w": 7 * 24 * time.Hour,
@@ -144,7 +150,7 @@ func unitOf(s string) time.Duration {
 func leadingDuration(s string) time.Duration {
 	var total float64
 	for n := 0; n < 8; n++ {
-		m := durationRE.FindStringSubmatchIndex(s)
+		m := first(durationRE.places(s, 1))
 		if m == nil {
 			break
 		}
@@ -184,23 +190,23 @@ func durationOf(s string) time.Duration {
 }
 
 // triggerRE leads up to a delay in a sentence.
-var triggerRE = regexp.MustCompile(`(?i)(?:(?:try|retry|retrying|again|request|wait|come back|available|resets?|reset|refresh\w*|replenish\w*|recover\w*|later)\s*(?:your request |the request |this request |it |again |for |will be |be )*(?:in|after|for|within)?\s*(?:at least |about |approximately |around |another |~ ?|up to )?|请(?:在|等待|于)?\s*|等待\s*|(?:重试|恢复)[^\d]{0,6})(\d)`)
+var triggerRE = texts(`(?:(?:try|retry|retrying|again|request|wait|come back|available|resets?|reset|refresh\w*|replenish\w*|recover\w*|later)\s*(?:your request |the request |this request |it |again |for |will be |be )*(?:in|after|for|within)?\s*(?:at least |about |approximately |around |another |~ ?|up to )?|请(?:在|等待|于)?\s*|等待\s*|(?:重试|恢复)[^\d]{0,6})(\d)`)
 
 // afterRE is the other order: the delay, then what to do.
-var afterRE = regexp.MustCompile(`(?i)(?:after|in|wait)\s+(\d[\d.]*\s*(?:ms|s|m|h|d|seconds?|secs?|minutes?|mins?|hours?|days?))\b[^.]{0,30}(?:retry|again)|(\d[\d.]*\s*(?:毫秒|秒钟|秒|分钟|分|个小时|小时|天))\s*(?:之?后)(?:再|重)?`)
+var afterRE = texts(`(?:after|in|wait)\s+(\d[\d.]*\s*(?:ms|s|m|h|d|seconds?|secs?|minutes?|mins?|hours?|days?))\b[^.]{0,30}(?:retry|again)|(\d[\d.]*\s*(?:毫秒|秒钟|秒|分钟|分|个小时|小时|天))\s*(?:之?后)(?:再|重)?`)
 
 // textDelay reads the delay that a sentence tells.
 func textDelay(s string) time.Duration {
-	for _, m := range triggerRE.FindAllStringSubmatchIndex(s, 8) {
+	for _, m := range triggerRE.places(s, 8) {
 		rest := s[m[2]:]
-		if dateRE.MatchString(rest[:min(len(rest), 12)]) {
+		if dateRE.matches(rest[:min(len(rest), 12)]) {
 			continue
 		}
 		if d := leadingDuration(rest); d > 0 {
 			return d
 		}
 	}
-	if m := afterRE.FindStringSubmatch(s); m != nil {
+	if m := afterRE.find(s); m != nil {
 		return leadingDuration(m[1] + m[2])
 	}
 	return 0
@@ -208,10 +214,10 @@ func textDelay(s string) time.Duration {
 
 // dateRE is a date with a time of day and perhaps a zone.
 var (
-	dateRE    = regexp.MustCompile(`\d{4}-\d{1,2}-\d{1,2}`)
-	momentRE  = regexp.MustCompile(`(?i)(\d{4}-\d{2}-\d{2})(?:(?:[T ]| at |,? )(\d{2}:\d{2}(?::\d{2})?)(?:\.\d+)?\s*(Z|UTC|GMT|[+-]\d{2}:?\d{2})?)?`)
-	resetWord = regexp.MustCompile(`(?i)reset|regain|available|until|renew|refresh|resum|retry|again|expire|重置|恢复|刷新|解除|后`)
-	hanRE     = regexp.MustCompile(`\p{Han}`)
+	dateRE    = exact(`\d{4}-\d{1,2}-\d{1,2}`)
+	momentRE  = texts(`(\d{4}-\d{2}-\d{2})(?:(?:[T ]| at |,? )(\d{2}:\d{2}(?::\d{2})?)(?:\.\d+)?\s*(Z|UTC|GMT|[+-]\d{2}:?\d{2})?)?`)
+	resetWord = texts(`reset|regain|available|until|renew|refresh|resum|retry|again|expire|重置|恢复|刷新|解除|后`)
+	hanRE     = exact(`\p{Han}`)
 )
 
 // resetTime reads when a quota comes back.
@@ -234,13 +240,13 @@ func resetTime(c *complaint, clock, now time.Time) time.Time {
 			return t
 		}
 	}
-	for _, m := range momentRE.FindAllStringIndex(c.all, 4) {
+	for _, m := range momentRE.places(c.all, 4) {
 		near := c.all[max(0, m[0]-60):min(len(c.all), m[1]+24)]
-		if !resetWord.MatchString(near) {
+		if !resetWord.matches(near) {
 			continue
 		}
 		if t, ok := moment(c.all[m[0]:m[1]]); ok {
-			if !zoned(c.all[m[0]:m[1]]) && hanRE.MatchString(c.all) {
+			if !zoned(c.all[m[0]:m[1]]) && hanRE.matches(c.all) {
 				t = t.Add(-8 * time.Hour) // a Chinese text tells the time of China
 			}
 			return t
@@ -250,14 +256,14 @@ func resetTime(c *complaint, clock, now time.Time) time.Time {
 }
 
 func zoned(s string) bool {
-	m := momentRE.FindStringSubmatch(s)
+	m := momentRE.find(s)
 	return m != nil && m[3] != ""
 }
 
 // moment reads a date, as UTC where it names no zone: of the readings that are
 // likely it is the latest, and a hint must not be shortened.
 func moment(s string) (time.Time, bool) {
-	m := momentRE.FindStringSubmatch(s)
+	m := momentRE.find(s)
 	if m == nil {
 		return time.Time{}, false
 	}

@@ -2,7 +2,6 @@ package wire
 
 import (
 	"net/http"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -39,8 +38,8 @@ var (
 		`maximum (allowed )?(number of )?(output|completion) tokens|maximum tokens you requested|at most \d+ (output|completion) tokens|maxoutputtokens`,
 		`max_?tokens[^;\n]{0,40}(too (large|big|high)|less than or equal|at most|not exceed|<=)`,
 	)
-	// windowWords say that it is the window after all, whatever stands beside.
-	windowTexts = texts(`context[ _-]?(length|window|limit|size)|input length|input tokens|prompt`)
+	// windowTexts say that it is the window after all, whatever stands beside.
+	windowTexts = texts(`context[ _-]?(length|window|limit|size)|input length|input tokens|'?inputs'? tokens|prompt`)
 )
 
 // saysTooLong finds an overflow. A 429 is one only if the single request is
@@ -75,7 +74,7 @@ var imageTexts = texts(`\b(image|picture|file|audio|video|attachment)s?\b`)
 // numberRE are the wordings that carry numbers: which group is the window,
 // which the size of the request.
 var numberREs = []struct {
-	re                *regexp.Regexp
+	re                *phrase
 	window, requested int
 }{
 	{texts(`(\d+) \+ (\d+) > (\d+)`), 3, 1},
@@ -105,7 +104,7 @@ func overflowNumbers(c *complaint) (window, requested int) {
 	}
 	text := ungroup(c.all)
 	for _, n := range numberREs {
-		m := n.re.FindStringSubmatch(text)
+		m := n.re.find(text)
 		if m == nil {
 			continue
 		}
@@ -123,7 +122,7 @@ func overflowNumbers(c *complaint) (window, requested int) {
 }
 
 func (c *complaint) limitAndRequested() (limit, requested int) {
-	m := limitRE.FindStringSubmatch(ungroup(c.all))
+	m := limitRE.find(ungroup(c.all))
 	if m == nil {
 		return 0, 0
 	}
@@ -137,7 +136,7 @@ var limitRE = texts(`limit:? (\d+)[^;\n]{0,40}?requested:? (\d+)`)
 func fits(c *complaint) []ninelives.Repair {
 	text := ungroup(c.all)
 	for _, re := range roomREs {
-		m := re.re.FindStringSubmatch(text)
+		m := re.re.find(text)
 		if m == nil {
 			continue
 		}
@@ -150,7 +149,7 @@ func fits(c *complaint) []ninelives.Repair {
 }
 
 var roomREs = []struct {
-	re             *regexp.Regexp
+	re             *phrase
 	window, prompt int
 }{
 	{texts(`(\d+) \+ \d+ > (\d+)`), 2, 1},
@@ -159,12 +158,32 @@ var roomREs = []struct {
 	{texts(`<= (\d+)\.? given:? (\d+) '?inputs'? tokens and \d+`), 1, 2},
 }
 
-// ungroup writes 1,048,576 as 1048576.
-func ungroup(s string) string { return groupRE.ReplaceAllStringFunc(s, dropCommas) }
+// ungroup writes 1,048,576 as 1048576, but leaves a range such as [1,512].
+func ungroup(s string) string {
+	var b strings.Builder
+	ranged := false
+	for i := 0; i < len(s); i++ {
+		switch {
+		case s[i] == '[':
+			ranged = true
+		case s[i] == ']':
+			ranged = false
+		case s[i] == ',' && !ranged && i > 0 && digits(s[i-1:i]) == 1 && digits(s[i+1:]) == 3:
+			continue
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}
 
-var groupRE = regexp.MustCompile(`\b\d{1,3}(,\d{3})+\b`)
-
-func dropCommas(s string) string { return strings.ReplaceAll(s, ",", "") }
+// digits counts the digits that s begins with.
+func digits(s string) int {
+	n := 0
+	for n < len(s) && s[n] >= '0' && s[n] <= '9' {
+		n++
+	}
+	return n
+}
 
 func atoi(s string) int {
 	n, err := strconv.Atoi(s)

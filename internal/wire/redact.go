@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"regexp"
 	"strings"
 	"unicode"
 )
@@ -10,18 +9,18 @@ import (
 const maxMessage = 600
 
 // secretREs find what may be a credential. The first group, if any, is kept.
-var secretREs = []*regexp.Regexp{
-	regexp.MustCompile(`(?i)(\b(?:bearer|basic|token)\s+)[A-Za-z0-9._~+/=-]{12,}`),
-	regexp.MustCompile(`\b(?:sk|rk|pk|ak|xai|gsk|hf|fw|csk|nvapi|tgp|pplx|r8|glpat|ghp|gho|github_pat|AKIA|ASIA)[-_][A-Za-z0-9_*.\-]{3,}`),
-	regexp.MustCompile(`\b(?:AKIA|ASIA)[A-Z0-9]{12,}\b`),
-	regexp.MustCompile(`\bAIza[A-Za-z0-9_*-]{8,}`),
-	regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_.-]*`),
-	regexp.MustCompile(`(?i)((?:^|[^a-z])(?:api[-_ ]?key|x-api-key|access[-_ ]?key|key|access[-_ ]?token|token|secret|authorization|password|signature|sig)(?: (?:is|was|provided|given|used|id))*['"]?\s*[:=]\s*['"]?)[A-Za-z0-9_*.+/~-]{8,}=*`),
-	regexp.MustCompile(`(?i)(\bkey ['"(<\[]?)[A-Za-z0-9_*.-]*\d[A-Za-z0-9_*.-]{10,}`),
-	regexp.MustCompile(`[A-Za-z0-9]{0,8}\*{4,}[A-Za-z0-9]{0,8}`),
-	regexp.MustCompile(`(://)[^/\s:@]+:[^/\s@]+@`),
-	regexp.MustCompile(`\b[0-9a-fA-F]{40,}\b`),
-	regexp.MustCompile(`\b[A-Za-z0-9_-]{48,}\b`),
+var secretREs = []*phrase{
+	texts(`(\b(?:bearer|basic|token)\s+)[A-Za-z0-9._~+/=-]{12,}`),
+	exact(`\b(?:sk|rk|pk|ak|xai|gsk|hf|fw|csk|nvapi|tgp|pplx|r8|glpat|ghp|gho|github_pat|AKIA|ASIA)[-_][A-Za-z0-9_*.\-]{3,}`),
+	exact(`\b(?:AKIA|ASIA)[A-Z0-9]{12,}\b`),
+	exact(`\bAIza[A-Za-z0-9_*-]{8,}`),
+	exact(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_.-]*`),
+	texts(`((?:^|[^a-z])(?:api[-_ ]?key|x-api-key|access[-_ ]?key|key|access[-_ ]?token|token|secret|authorization|password|signature|sig)(?: (?:is|was|provided|given|used|id))*['"]?\s*[:=]\s*['"]?)[A-Za-z0-9_*.+/~-]{8,}=*`),
+	texts(`(\bkey ['"(<\[]?)[A-Za-z0-9_*.-]*\d[A-Za-z0-9_*.-]{10,}`),
+	exact(`[A-Za-z0-9]{0,8}\*{4,}[A-Za-z0-9]{0,8}`),
+	exact(`(://)[^/\s:@]+:[^/\s@]+@`),
+	exact(`\b[0-9a-fA-F]{40,}\b`),
+	exact(`\b[A-Za-z0-9_-]{48,}\b`),
 }
 
 const redacted = "[redacted]"
@@ -40,8 +39,8 @@ func Redact(s string) string {
 		return r
 	}, s)
 	s = strings.Join(strings.Fields(s), " ")
-	for _, re := range secretREs {
-		s = re.ReplaceAllString(s, "${1}"+redacted)
+	for _, p := range secretREs {
+		s = p.replace(s, "${1}"+redacted)
 	}
 	return bounded(s, maxMessage)
 }

@@ -1,0 +1,23 @@
+package wire
+
+import "testing"
+
+func BenchmarkClassify(b *testing.B) {
+	for _, c := range []struct {
+		name   string
+		status int
+		text   string
+	}{
+		{"RateLimit", 429, "Rate limit reached for model x on tokens per min (TPM): Limit 500, Used 400, Requested 200. Please try again in 23.03s."},
+		{"Parameter", 400, "Unsupported parameter: 'presence_penalty' is not supported with this model."},
+		{"Wordless", 500, "An unexpected error occurred. Please try again later."},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			a := Answer{Status: c.status, Body: said(c.text)}
+			b.ReportAllocs()
+			for b.Loop() {
+				Classify(a)
+			}
+		})
+	}
+}
