@@ -42,6 +42,9 @@ type Policy struct {
 	Hedge    Hedge
 	Nudges   bool // a retry tells the model what went wrong (preset codebuddy)
 	Failover bool // false: only the first candidate is ever asked
+	// Persistent says that the policy already is one for work that nobody waits
+	// for; a Request.Background under any other gets its Background form.
+	Persistent bool
 }
 
 // Rule is what is done for one fault class.
@@ -104,6 +107,8 @@ const (
 type Budget struct {
 	// Faults is the number of faulted attempts that end the call; 0 means no cap.
 	Faults int
+	// Tries is the number of faulted attempts that one candidate gets; 0 means no cap.
+	Tries int
 	// Others is the number of candidates besides the first; 0 means all of them.
 	Others int
 	// Requests is the number of requests in all; 0 means no cap.
@@ -191,6 +196,7 @@ type Limit struct {
 type Content struct {
 	Empty         int // plain retry, nudge, no-tools finalisation, in this order
 	EmptyPlain    int // how many of them are plain retries
+	EmptyNudges   int // how many after those are nudges
 	Continuations int
 	// ContinueAlways continues a truncated answer even under a caller's limit.
 	ContinueAlways bool
@@ -275,7 +281,7 @@ func DefaultPolicy() Policy {
 		Ramp:     Ramp{Steps: []float64{0.1, 0.5, 1}, Over: 20 * time.Second, Above: 10},
 		Retry:    RetryBudget{Share: 0.2, Min: 3, Window: 30 * time.Second},
 		Limit:    Limit{InFlight: 64, Queue: 64, Wait: 5 * time.Second},
-		Content:  Content{Empty: 3, EmptyPlain: 1, Continuations: 3, Repairs: 1, NudgePrompt: NudgePrompt, ContinuePrompt: ContinuePrompt},
+		Content:  Content{Empty: 3, EmptyPlain: 1, EmptyNudges: 1, Continuations: 3, Repairs: 1, NudgePrompt: NudgePrompt, ContinuePrompt: ContinuePrompt},
 		Mode:     ModeRestart,
 		Hold:     Hold{Events: 64, Bytes: 256 << 10, For: 10 * time.Second, Refusal: 16 << 10},
 		Failover: true,

@@ -1,0 +1,165 @@
+package heal
+
+import (
+	"context"
+	"iter"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	ninelives "github.com/ninelives-ai/ninelives"
+)
+
+// Healed is a chain of models with healing around it, and a Model itself. It
+// is safe for concurrent use.
+type Healed struct {
+	name        string
+	links       []link
+	swaps       bool // a link can change from call to call
+	policy      *Policy
+	mode        Mode
+	deadline    time.Duration
+	hedge       time.Duration
+	health      *Health
+	lessons     *lessons
+	substitutes []Substitute
+	observe     func(ninelives.Notice)
+	random      func() float64
+	plan        string
+}
+
+// link is one model of a chain with the candidate that it speaks for.
+type link struct {
+	model     ninelives.Model
+	candidate ninelives.Candidate
+	name      string
+	onRefusal bool
+}
+
+// New makes a model that heals what primary does wrong. Healed models among
+// its models are taken apart: their chains join this one, under this one's
+// policy and budget, so that attempts add and never multiply.
+//
+//	model := heal.New(claude, heal.Fallback(gpt), heal.Deadline(30*time.Second))
+func New(primary ninelives.Model, opts ...Option) *Healed {
+	h := &Healed{links: []link{{model: primary}}, random: rand.Float64}
+	for _, opt := range opts {
+		opt(h)
+	}
+	if h.policy == nil {
+		p := DefaultPolicy()
+		h.policy = &p
+	}
+	if h.hedge > 0 {
+		p := *h.policy
+		p.Hedge.After = h.hedge
+		h.policy = &p
+	}
+	if h.mode == "" {
+		h.mode = h.policy.Mode
+	}
+	if h.health == nil {
+		h.health = NewHealth(h.policy)
+	}
+	h.lessons = newLessons()
+	if h.name == "" {
+		h.name = primary.Name()
+	}
+	for _, l := range h.links {
+		if _, ok := l.model.(*Swap); ok {
+			h.swaps = true
+		}
+	}
+	if !h.swaps {
+		h.links = h.chain()
+		h.plan = h.planOf(h.links)
+	}
+	return h
+}
+
+// chain flattens the links: healed models join with their own chains, and
+// what can be swapped is taken as it is now.
+func (h *Healed) chain() []link {
+	var chain []link
+	var add func(m ninelives.Model, onRefusal bool)
+	add = func(m ninelives.Model, onRefusal bool) {
+		switch m := m.(type) {
+		case *Healed:
+			for _, l := range m.links {
+				add(l.model, onRefusal || l.onRefusal)
+			}
+			return
+		case *Swap:
+			add(m.Current(), onRefusal)
+			return
+		}
+		c, ok := ninelives.CandidateOf(m)
+		if !ok {
+			c = ninelives.Candidate{Model: m.Name()}
+		}
+		l := link{model: m, candidate: c, name: m.Name(), onRefusal: onRefusal}
+		if !h.policy.Failover && !onRefusal && len(chain) > 0 {
+			return
+		}
+		chain = append(chain, l)
+	}
+	for _, l := range h.links {
+		add(l.model, l.onRefusal)
+	}
+	return chain
+}
+
+// Name is the chain's name, or the first model's.
+func (h *Healed) Name() string { return h.name }
+
+// Unwrap gives the models of the chain in order.
+func (h *Healed) Unwrap() []ninelives.Model {
+	links := h.links
+	if h.swaps {
+		links = h.chain()
+	}
+	models := make([]ninelives.Model, len(links))
+	for i := range links {
+		models[i] = links[i].model
+	}
+	return models
+}
+
+// Health is the record that this chain goes by.
+func (h *Healed) Health() *Health { return h.health }
+
+// Stream makes one call and heals it. The error that ends it is a *Fault where
+// the request itself is at fault, an *Exhausted where everything was tried,
+// and wraps the context's error where the caller or the deadline ended it.
+//
+// Within another healing driver's attempt, behind a wrapper that hides it, it
+// heals nothing and asks its first model: there is one budget per call.
+func (h *Healed) Stream(ctx context.Context, req *ninelives.Request) iter.Seq2[ninelives.Event, error] {
+	if req.Attempt != nil {
+		return h.chain()[0].model.Stream(ctx, req)
+	}
+	return func(yield func(ninelives.Event, error) bool) {
+		c := h.newCall(ctx, req, yield)
+		defer c.end()
+		c.run()
+	}
+}
+
+// planOf tells the candidates of a call for a human.
+func (h *Healed) planOf(links []link) string {
+	var b strings.Builder
+	for _, l := range links {
+		switch {
+		case b.Len() == 0:
+		case l.onRefusal:
+			b.WriteString(", after a refusal ")
+		default:
+			b.WriteString(", then ")
+		}
+		b.WriteString(l.name)
+	}
+	b.WriteString(" (policy ")
+	b.WriteString(h.policy.Name)
+	b.WriteByte(')')
+	return b.String()
+}

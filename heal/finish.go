@@ -1,0 +1,153 @@
+package heal
+
+import (
+	"slices"
+
+	ninelives "github.com/ninelives-ai/ninelives"
+)
+
+// accept ends the call with an answer.
+func (c *call) accept(d Decision) {
+	last := c.lastAttempt()
+	t := c.last
+	resp := t.resp
+	switch {
+	case d.Default:
+		c.void()
+		resp = c.defaulted(last)
+	case d.Flagged && !last.Acceptable && last.Outcome != ninelives.OutcomeRefused:
+		// The continuation failed: what there was before it stands.
+		c.void()
+		resp = c.kept.first
+		last = c.attemptOf(c.keptBy)
+	default:
+		if !t.flush() {
+			return
+		}
+	}
+	answer := *resp
+	answer.Candidate = c.links[last.Candidate].name
+	answer.IsFallback = last.Candidate != 0
+	answer.Attempts = c.requests()
+	if last.Outcome == ninelives.OutcomeTruncated && answer.Finish != ninelives.FinishLength && !d.Default {
+		answer.Finish = ninelives.FinishLength
+	}
+	if c.found.output != nil && !d.Default {
+		answer.Output = c.found.output
+	}
+	if warnings := c.found.warnings; len(warnings) > 0 {
+		answer.Warnings = append(slices.Clip(answer.Warnings), warnings...)
+		for _, w := range warnings {
+			c.notice(ninelives.Notice{Kind: ninelives.NoticeWarning, Attempt: last.Number, Candidate: answer.Candidate, Text: w})
+		}
+	}
+	if d.Flagged || d.Default {
+		c.notice(ninelives.Notice{Kind: ninelives.NoticeWarning, Attempt: last.Number, Candidate: answer.Candidate,
+			Fault: last.Fault, Text: d.Why})
+	} else {
+		for _, s := range c.h.substitutes {
+			s.keep(c.req, &answer)
+		}
+	}
+	c.tellSwitch(last)
+	c.done(last.Number, &answer)
+}
+
+// defaulted is the caller's stand-in for an answer without form.
+func (c *call) defaulted(a *Attempt) *ninelives.Response {
+	resp := ninelives.Response{}
+	if a.Fault.Partial != nil {
+		resp = *a.Fault.Partial
+	}
+	resp.Output = c.req.Output.Default
+	resp.OutputDefaulted = true
+	resp.Warnings = append(slices.Clip(resp.Warnings), "the output is the caller's default: "+a.Fault.Message)
+	return &resp
+}
+
+// attemptOf finds an attempt by its number.
+func (c *call) attemptOf(number int) *Attempt {
+	for i := range c.s.Attempts {
+		if a := &c.s.Attempts[i]; a.Number == number && !a.Lost && !a.Unsent {
+			return a
+		}
+	}
+	return c.lastAttempt()
+}
+
+// degrade ends the call with the substitute, or reports that there is none for
+// this request: then the decision is made again without it.
+func (c *call) degrade(d Decision) bool {
+	why := c.exhausted(d)
+	resp, err, ok := c.h.substitute(c.req, why)
+	if !ok {
+		c.s.Degraded = false
+		return false
+	}
+	c.void()
+	n := ninelives.Notice{Kind: ninelives.NoticeDegraded, Attempt: c.requests(), Fault: d.Fault, Text: d.Why}
+	if err != nil {
+		c.notice(n)
+		c.fail(err)
+		return true
+	}
+	n.Text = d.Why + ": the " + string(resp.Degraded) + " answer is served"
+	c.notice(n)
+	answer := *resp
+	answer.Attempts = c.requests()
+	if text := answer.Text(); text != "" && !c.stopped {
+		if !c.yield(ninelives.TextDelta{Attempt: c.requests(), Text: text}, nil) {
+			c.stopped = true
+		}
+	}
+	c.done(c.requests(), &answer)
+	return true
+}
+
+// surface ends the call with the failure.
+func (c *call) surface(d Decision) {
+	if d.Exhausted {
+		c.fail(c.exhausted(d))
+		return
+	}
+	c.fail(d.Fault)
+}
+
+func (c *call) done(number int, resp *ninelives.Response) {
+	if !c.stopped {
+		c.stopped = true
+		c.yield(ninelives.Done{Attempt: number, Response: resp}, nil)
+	}
+}
+
+func (c *call) fail(err error) {
+	if !c.stopped {
+		c.stopped = true
+		c.yield(nil, err)
+	}
+}
+
+// discard voids what the consumer holds of a failed attempt when another one
+// starts in its place; what a truncated answer gave is gone on with.
+func (c *call) discard(d Decision) {
+	if c.shown == nil {
+		return
+	}
+	if d.Change.Prompt == PromptContinue && c.keptBy == c.shown.number {
+		c.shown = nil
+		return
+	}
+	c.void()
+}
+
+// void tells the consumer to forget the last attempt, if it can.
+func (c *call) void() {
+	t := c.shown
+	if t == nil {
+		return
+	}
+	c.shown = nil
+	if c.s.Mode == ModeRestart && !c.stopped && !c.yield(ninelives.Discard{Attempt: t.number, Reason: t.fault}, nil) {
+		c.stopped = true
+	}
+}

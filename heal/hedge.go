@@ -1,0 +1,159 @@
+package heal
+
+import (
+	"context"
+	"time"
+
+	ninelives "github.com/ninelives-ai/ninelives"
+)
+
+// racer is an attempt that runs in a goroutine of its own, so that another one
+// can run beside it. It hands over one event at a time: a consumer that is
+// slow slows it down.
+type racer struct {
+	*take
+	cancel context.CancelFunc
+}
+
+// heat is what a racer hands over.
+type heat struct {
+	of  *racer
+	ev  ninelives.Event
+	err error
+	end bool
+}
+
+// race makes an attempt beside which another candidate starts if no token
+// comes in time. The first to give one wins; the other is cancelled, and
+// entered into the history as lost. It returns the attempt that decides.
+func (c *call) race(first *take, d Decision) *take {
+	heats := make(chan heat)
+	var running []*racer
+	run := func(t *take) {
+		ctx, cancel := context.WithCancel(c.ctx)
+		r := &racer{take: t, cancel: cancel}
+		running = append(running, r)
+		go r.run(ctx, heats)
+	}
+	defer func() {
+		for _, r := range running {
+			r.cancel()
+		}
+	}()
+	run(first)
+	timer := time.NewTimer(d.HedgeAfter)
+	defer timer.Stop()
+
+	for {
+		select {
+		case <-c.ctx.Done():
+			for _, r := range running {
+				r.fault = c.faultOf(context.Cause(c.ctx), r.take)
+			}
+			return c.leadOf(running, running[0])
+		case <-timer.C:
+			if t := c.beside(first, d); t != nil {
+				run(t)
+			}
+			if c.stopped {
+				return c.leadOf(running, running[0])
+			}
+		case h := <-heats:
+			if h.of.lost {
+				continue
+			}
+			more := false
+			if h.end {
+				h.of.close()
+			} else {
+				more = h.of.on(h.ev, h.err)
+			}
+			won := h.of.alive || h.of.resp != nil && c.good(h.of.take)
+			if won || c.stopped {
+				timer.Stop()
+				c.leadOf(running, h.of)
+				running = []*racer{h.of}
+			}
+			if more {
+				continue
+			}
+			if len(running) == 1 {
+				return h.of.take
+			}
+			// It failed, and the other one is still under way.
+			running = without(running, h.of)
+			h.of.cancel()
+			c.record(h.of.take)
+			c.settleLost(h.of.take)
+		}
+	}
+}
+
+// run hands the events of the attempt over until nobody wants them.
+func (r *racer) run(ctx context.Context, heats chan<- heat) {
+	hand := func(h heat) bool {
+		h.of = r
+		select {
+		case heats <- h:
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	}
+	for ev, err := range r.model.Stream(ctx, r.req) {
+		if _, done := ev.(ninelives.Done); !hand(heat{ev: ev, err: err}) || done || err != nil {
+			return
+		}
+	}
+	hand(heat{end: true})
+}
+
+// beside prepares the second attempt of a race; nil if there is no place.
+func (c *call) beside(first *take, d Decision) *take {
+	leave, err := c.enter(d.Hedge, false)
+	if err != nil {
+		return nil
+	}
+	c.notice(ninelives.Notice{Kind: ninelives.NoticeHedge, Attempt: first.number + 1,
+		Candidate: c.links[first.index].name, Next: c.links[d.Hedge].name, Took: time.Since(first.began),
+		Text: "no token in " + short(d.HedgeAfter) + ": " + c.links[d.Hedge].name + " starts beside it"})
+	return c.take(Decision{Candidate: d.Hedge}, first.number+1, leave)
+}
+
+// leadOf ends the race in favour of one: the others have lost.
+func (c *call) leadOf(running []*racer, winner *racer) *take {
+	for _, r := range running {
+		if r == winner {
+			continue
+		}
+		r.lost, r.fault = true, nil
+		r.cancel()
+		c.record(r.take)
+		r.leave(Verdict{Kind: VerdictCanceled, Now: time.Now()})
+	}
+	return winner.take
+}
+
+// settleLost gives the place of an attempt back that failed while another one
+// was under way: the call has moved on.
+func (c *call) settleLost(t *take) {
+	now := time.Now()
+	t.leave(Verdict{Kind: VerdictFailed, Fault: t.fault, GaveUp: true, Now: now})
+	c.look()
+	c.tellFault(t, true)
+}
+
+// good says that an answer is complete.
+func (c *call) good(t *take) bool {
+	return t.fault == nil && c.judge.judge(t.resp, c.s.Candidates[t.index].Candidate).outcome == ninelives.OutcomeComplete
+}
+
+func without(list []*racer, gone *racer) []*racer {
+	var rest []*racer
+	for _, r := range list {
+		if r != gone {
+			rest = append(rest, r)
+		}
+	}
+	return rest
+}

@@ -1,0 +1,89 @@
+package heal
+
+import (
+	"sync"
+
+	ninelives "github.com/ninelives-ai/ninelives"
+)
+
+// lessons is what calls have taught about candidates: the repairs that their
+// requests need, and the windows that they turned out to have.
+type lessons struct {
+	mu sync.RWMutex
+	of map[lesson]learnt
+}
+
+// lesson is what a lesson is about: every credential of one server speaks the
+// same dialect.
+type lesson struct{ provider, model, host string }
+
+type learnt struct {
+	repairs []ninelives.Repair
+	window  int
+}
+
+func newLessons() *lessons { return &lessons{of: map[lesson]learnt{}} }
+
+func lessonOf(c ninelives.Candidate) lesson { return lesson{c.Provider, c.Model, c.Host} }
+
+// repairs are those that hold for the candidate from the start.
+func (l *lessons) repairs(c ninelives.Candidate) []ninelives.Repair {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if len(l.of) == 0 {
+		return nil
+	}
+	return l.of[lessonOf(c)].repairs
+}
+
+// candidate is the candidate with what was learnt about it.
+func (l *lessons) candidate(c ninelives.Candidate) ninelives.Candidate {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if len(l.of) == 0 {
+		return c
+	}
+	if w := l.of[lessonOf(c)].window; w > 0 {
+		c.Window, c.WindowSource = w, "learnt"
+	}
+	return c
+}
+
+// add remembers repairs that have proved themselves; those for one call only
+// are not remembered.
+func (l *lessons) add(c ninelives.Candidate, repairs []ninelives.Repair) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	of := l.of[lessonOf(c)]
+	for _, r := range repairs {
+		if !r.Once && !hasRepair(of.repairs, r) {
+			of.repairs = append(of.repairs[:len(of.repairs):len(of.repairs)], r)
+		}
+	}
+	if len(of.repairs) > 0 || of.window > 0 {
+		l.of[lessonOf(c)] = of
+	}
+}
+
+// windowOf remembers a window that the provider named.
+func (l *lessons) windowOf(c ninelives.Candidate, window int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	of := l.of[lessonOf(c)]
+	of.window = window
+	l.of[lessonOf(c)] = of
+}
+
+// learn takes the lessons of an attempt: its repairs have proved themselves
+// once the provider complains about something else or about nothing.
+func (c *call) learn(t *take) {
+	at := &c.s.Candidates[t.index]
+	f := t.fault
+	if f != nil && f.Class == ninelives.ClassContextLength && f.Window > 0 {
+		c.h.lessons.windowOf(at.Candidate, f.Window)
+		at.Candidate.Window, at.Candidate.WindowSource = f.Window, "learnt"
+	}
+	if len(at.Repairs) > 0 && f == nil && t.resp != nil {
+		c.h.lessons.add(at.Candidate, at.Repairs)
+	}
+}

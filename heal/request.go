@@ -1,0 +1,80 @@
+package heal
+
+import (
+	"fmt"
+	"strings"
+
+	ninelives "github.com/ninelives-ai/ninelives"
+)
+
+// request makes the request of one attempt: the caller's own, with the clocks,
+// the repairs and the change that were decided on.
+func (c *call) request(d Decision, number int) *ninelives.Request {
+	at := &c.s.Candidates[d.Candidate]
+	r := *c.req
+	r.Attempt = &ninelives.Attempt{
+		Number:  number,
+		Clocks:  c.h.policy.ClocksFor(at.Candidate, c.s.Facts),
+		Repairs: at.Repairs,
+	}
+	if d.Change == (Change{}) {
+		return &r
+	}
+	r.Messages = append(make([]ninelives.Message, 0, len(r.Messages)+2), r.Messages...)
+	content := &c.h.policy.Content
+	switch d.Change.Prompt {
+	case PromptNudge:
+		r.Messages = append(r.Messages, ninelives.UserText(content.NudgePrompt))
+	case PromptExplain:
+		if last := c.lastFault(); last != nil {
+			r.Messages = append(r.Messages, ninelives.UserText(explain(last)))
+		}
+	case PromptContinue:
+		if c.kept != nil {
+			r.Messages = continued(r.Messages, c.kept.text, content.ContinuePrompt, at.Candidate.Prefill)
+		}
+	case PromptCorrect:
+		if wrong := c.misformed(); wrong != nil {
+			r.Messages = append(r.Messages, ninelives.AssistantText(wrong.Partial.Text()), ninelives.UserText(correction(wrong)))
+		}
+	}
+	if d.Change.NoTools {
+		r.ToolChoice = ninelives.ToolChoice{Mode: ninelives.ToolChoiceNone}
+	}
+	return &r
+}
+
+// lastFault is the fault of the attempt before.
+func (c *call) lastFault() *ninelives.Fault {
+	for i := len(c.s.Attempts) - 1; i >= 0; i-- {
+		if f := c.s.Attempts[i].Fault; f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+// misformed is the fault of the last answer that missed the form.
+func (c *call) misformed() *ninelives.Fault {
+	for i := len(c.s.Attempts) - 1; i >= 0; i-- {
+		if a := &c.s.Attempts[i]; a.Outcome == ninelives.OutcomeInvalidOutput && a.Fault.Partial != nil {
+			return a.Fault
+		}
+	}
+	return nil
+}
+
+// explain tells the model what happened to the attempt before: the class
+// alone, which is ours, and no text of a provider.
+//
+// Source: design 001, layer 2 (each retry carries a message that explains the failure).
+func explain(f *ninelives.Fault) string {
+	return fmt.Sprintf("The previous attempt to answer failed (%s) and nothing of it was kept. Please answer the conversation above.",
+		strings.ReplaceAll(string(f.Class), "_", " "))
+}
+
+// correction shows the model what is wrong with the form of its answer.
+func correction(f *ninelives.Fault) string {
+	return "Your answer does not have the required form. " + f.Message +
+		"\n\nReply with the corrected JSON alone: no prose, no code fence."
+}
