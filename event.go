@@ -79,21 +79,21 @@ const (
 // Notice is one healing step: its cause, what was done, and the evidence. It
 // is the same value in the API, the log, the journal and the UI.
 type Notice struct {
-	Kind    NoticeKind
-	Attempt int
+	Kind    NoticeKind `json:"kind"`
+	Attempt int        `json:"attempt,omitzero"`
 	// Candidate is the candidate concerned; Next is the one asked next.
-	Candidate string
-	Next      string
+	Candidate string `json:"candidate,omitzero"`
+	Next      string `json:"next,omitzero"`
 	// Fault is the cause; nil where nothing failed.
-	Fault *Fault
+	Fault *Fault `json:"fault,omitzero"`
 	// Wait is how long is waited now (NoticeWait) or rested (NoticeCooldown).
-	Wait time.Duration
+	Wait time.Duration `json:"wait,omitzero"`
 	// Took is how long the attempt took that ended (NoticeFault, NoticeSwitch).
-	Took time.Duration
+	Took time.Duration `json:"took,omitzero"`
 	// Repair is the change of the request (NoticeRepair).
-	Repair *Repair
+	Repair *Repair `json:"repair,omitzero"`
 	// Text says it in one line for a human.
-	Text string
+	Text string `json:"text,omitzero"`
 }
 
 // Done ends a successful stream.

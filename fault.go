@@ -72,42 +72,42 @@ const (
 // is seen (package internal/wire for what providers send), and never holds a
 // credential.
 type Fault struct {
-	Class Class
-	Scope Scope
-	Phase Phase
+	Class Class `json:"class"`
+	Scope Scope `json:"scope,omitzero"`
+	Phase Phase `json:"phase,omitzero"`
 	// Status is the HTTP status; 0 if there was no response.
-	Status int
+	Status int `json:"status,omitzero"`
 	// Code and Type are the provider's own words.
-	Code string
-	Type string
+	Code string `json:"code,omitzero"`
+	Type string `json:"type,omitzero"`
 	// Message is the provider's message, or ours; one line, redacted.
-	Message string
+	Message string `json:"message,omitzero"`
 	// Candidate is the name of the candidate that failed.
-	Candidate string
+	Candidate string `json:"candidate,omitzero"`
 	// RequestID is the provider's id of the request, for its support.
-	RequestID string
+	RequestID string `json:"request_id,omitzero"`
 	// RetryAfter is the provider's wait hint as parsed; 0 means none.
-	RetryAfter time.Duration
+	RetryAfter time.Duration `json:"retry_after,omitzero"`
 	// ResetAt is when a quota or cooldown ends, if told; zero means unknown.
-	ResetAt time.Time
+	ResetAt time.Time `json:"reset_at,omitzero"`
 	// ShouldRetry is the provider's explicit word (x-should-retry); nil means none.
-	ShouldRetry *bool
-	Billed      Billed
+	ShouldRetry *bool  `json:"should_retry,omitzero"`
+	Billed      Billed `json:"billed,omitzero"`
 	// Final says that waiting cannot help although the class would allow a
 	// retry (DNS says no such host, a certificate is wrong, a daily quota is spent).
-	Final bool
+	Final bool `json:"final,omitzero"`
 	// Repairs are the changes of the request that would avoid the fault.
-	Repairs []Repair
+	Repairs []Repair `json:"repairs,omitzero"`
 	// Window and Requested are the numbers of a context overflow, in tokens; 0 if not told.
-	Window    int
-	Requested int
+	Window    int `json:"window,omitzero"`
+	Requested int `json:"requested,omitzero"`
 	// Partial is what the failed attempt had produced, as voided evidence;
 	// never a message of the conversation.
-	Partial *Response
+	Partial *Response `json:"partial,omitzero"`
 	// Hint says what the user can do about it.
-	Hint string
+	Hint string `json:"hint,omitzero"`
 	// Err is the cause.
-	Err error
+	Err error `json:"-"`
 }
 
 // Error is one line: what failed, where, why.
@@ -151,13 +151,13 @@ func (f *Fault) Unwrap() error { return f.Err }
 type Repair struct {
 	// Name is one of the repairs in package internal/wire, such as
 	// "drop_parameter" or "replay_reasoning".
-	Name string
+	Name string `json:"name"`
 	// Param is the parameter, role or field concerned, if any.
-	Param string
+	Param string `json:"param,omitzero"`
 	// Value is the new name or value, if any.
-	Value string
+	Value string `json:"value,omitzero"`
 	// Once says that it holds for this call only and is not remembered.
-	Once bool
+	Once bool `json:"once,omitzero"`
 }
 
 // String writes the repair for a human.

@@ -19,14 +19,14 @@ const (
 // are messages with RoleSystem (or RoleDeveloper) at any position; the results
 // of tools are [ToolResult] parts of a message with RoleTool.
 type Message struct {
-	Role  Role
-	Parts []Part
+	Role  Role   `json:"role"`
+	Parts []Part `json:"parts,omitzero"`
 	// ID is the provider's id of this message or output item, if it gave one.
-	ID string
+	ID string `json:"id,omitzero"`
 	// Name is the optional participant name that some chat dialects carry.
-	Name string
+	Name string `json:"name,omitzero"`
 	// Extra holds the wire fields of this message that have no word here.
-	Extra Extra
+	Extra Extra `json:"extra,omitzero"`
 }
 
 // Text joins the text parts of the message with nothing between them.

@@ -9,74 +9,74 @@ type Part interface{ part() }
 type Meta struct {
 	// Cache marks the end of a prefix that the provider should cache; nil means
 	// no hint. It is translated where the target has such hints.
-	Cache *CacheHint
+	Cache *CacheHint `json:"cache,omitzero"`
 	// Extra holds the wire fields of this part that have no word here.
-	Extra Extra
+	Extra Extra `json:"extra,omitzero"`
 }
 
 // CacheHint asks the provider to cache the prompt up to and including a part.
 type CacheHint struct {
 	// TTL is the provider's word for the lifetime ("5m", "1h"); empty means its default.
-	TTL string
+	TTL string `json:"ttl,omitzero"`
 }
 
 // Text is plain text.
 type Text struct {
-	Text string
+	Text string `json:"text"`
 	// Citations are the sources that the provider named for this text.
-	Citations []Citation
+	Citations []Citation `json:"citations,omitzero"`
 	Meta
 }
 
 // Citation is one source of a text. Raw keeps the provider's own form.
 type Citation struct {
-	URL   string
-	Title string
-	Quote string
-	Raw   Extra
+	URL   string `json:"url,omitzero"`
+	Title string `json:"title,omitzero"`
+	Quote string `json:"quote,omitzero"`
+	Raw   Extra  `json:"raw,omitzero"`
 }
 
 // Image is a picture, by URL or inline; exactly one of URL, Data and FileID is set.
 type Image struct {
-	URL       string
-	MediaType string // such as "image/png"; required with Data
-	Data      []byte // the decoded bytes
-	FileID    string // a file uploaded to the provider before
-	Detail    string // OpenAI's detail level; empty means its default
+	URL       string `json:"url,omitzero"`
+	MediaType string `json:"media_type,omitzero"` // such as "image/png"; required with Data
+	Data      []byte `json:"data,omitzero"`       // the decoded bytes
+	FileID    string `json:"file_id,omitzero"`    // a file uploaded to the provider before
+	Detail    string `json:"detail,omitzero"`     // OpenAI's detail level; empty means its default
 	Meta
 }
 
 // File is a document or audio file, by URL, inline or by uploaded id.
 type File struct {
-	Name      string
-	URL       string
-	MediaType string
-	Data      []byte
-	FileID    string
+	Name      string `json:"name,omitzero"`
+	URL       string `json:"url,omitzero"`
+	MediaType string `json:"media_type,omitzero"`
+	Data      []byte `json:"data,omitzero"`
+	FileID    string `json:"file_id,omitzero"`
 	Meta
 }
 
 // ToolCall is a request of the model to run a tool.
 type ToolCall struct {
-	ID   string
-	Name string
+	ID   string `json:"id,omitzero"`
+	Name string `json:"name,omitzero"`
 	// Arguments is the JSON text as the model wrote it, normalised only where
 	// the wire demands it: "" and null become {}, an object in a string is
 	// unwrapped once. It may be invalid JSON: see Valid.
-	Arguments string
+	Arguments string `json:"arguments,omitzero"`
 	// Signature is an opaque proof that some providers attach to a call and
 	// want back with it (Gemini's thought signature). Provenance names its owner.
-	Signature  string
-	Provenance Provenance
+	Signature  string     `json:"signature,omitzero"`
+	Provenance Provenance `json:"provenance,omitzero"`
 	Meta
 }
 
 // ToolResult answers a ToolCall.
 type ToolResult struct {
-	CallID  string
-	Name    string // the tool's name; some providers want it
-	Content []Part // Text, Image or File
-	IsError bool
+	CallID  string `json:"call_id,omitzero"`
+	Name    string `json:"name,omitzero"`    // the tool's name; some providers want it
+	Content []Part `json:"content,omitzero"` // Text, Image or File
+	IsError bool   `json:"is_error,omitzero"`
 	Meta
 }
 
@@ -87,34 +87,34 @@ func (r ToolResult) Text() string { return joinText(r.Content) }
 // only its own maker may be shown a signed or encrypted one again.
 type Reasoning struct {
 	// Text is the readable thinking or summary; empty where it is redacted.
-	Text string
+	Text string `json:"text,omitzero"`
 	// Summary says that Text is a summary and not the reasoning itself.
-	Summary bool
+	Summary bool `json:"summary,omitzero"`
 	// Redacted says that only Provenance.Blob holds the content.
-	Redacted bool
+	Redacted bool `json:"redacted,omitzero"`
 	// ID is the provider's id of the reasoning item, if any.
-	ID         string
-	Provenance Provenance
+	ID         string     `json:"id,omitzero"`
+	Provenance Provenance `json:"provenance,omitzero"`
 	Meta
 }
 
 // Provenance says where a signed or opaque part comes from. Two parts of the
 // same Provider and Model may be replayed to each other's maker.
 type Provenance struct {
-	Provider string
-	Model    string
+	Provider string `json:"provider,omitzero"`
+	Model    string `json:"model,omitzero"`
 	// Field is the wire field it was read from, such as "reasoning_content",
 	// "reasoning", "reasoning_details", "thinking".
-	Field string
+	Field string `json:"field,omitzero"`
 	// Signature is the provider's proof over the text.
-	Signature string
+	Signature string `json:"signature,omitzero"`
 	// Blob is opaque content (redacted thinking, encrypted reasoning).
-	Blob string
+	Blob string `json:"blob,omitzero"`
 }
 
 // Refusal is what the model said instead of answering.
 type Refusal struct {
-	Text string
+	Text string `json:"text,omitzero"`
 	Meta
 }
 
@@ -123,9 +123,9 @@ type Refusal struct {
 // out, with a notice, for any other.
 type Opaque struct {
 	// Kind is the wire's own type name.
-	Kind string
+	Kind string `json:"kind,omitzero"`
 	// Raw is the whole part, verbatim; Raw.Protocol names its protocol.
-	Raw Extra
+	Raw Extra `json:"raw,omitzero"`
 }
 
 func (Text) part()       {}
@@ -153,9 +153,9 @@ const (
 // of one wire object, in their original order and spelling, or a whole value.
 // It is only ever sent to the protocol that it came from.
 type Extra struct {
-	Protocol Protocol
+	Protocol Protocol `json:"protocol,omitzero"`
 	// JSON is a JSON object (for Opaque and Citation: any JSON value), verbatim; nil means none.
-	JSON []byte
+	JSON []byte `json:"json,omitzero"`
 }
 
 // For gives the raw JSON if it belongs to protocol p, else nil.

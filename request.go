@@ -7,53 +7,53 @@ import "time"
 type Request struct {
 	// Model is the model name that the caller asked for; empty means the
 	// Model's own. A single provider model sends its own name regardless.
-	Model    string
-	Messages []Message
+	Model    string    `json:"model,omitzero"`
+	Messages []Message `json:"messages,omitzero"`
 
-	Tools      []Tool
-	ToolChoice ToolChoice
+	Tools      []Tool     `json:"tools,omitzero"`
+	ToolChoice ToolChoice `json:"tool_choice,omitzero"`
 	// ParallelTools allows or forbids several tool calls in one answer.
-	ParallelTools *bool
+	ParallelTools *bool `json:"parallel_tools,omitzero"`
 
 	// MaxTokens limits the answer. Zero means that the caller set no limit:
 	// then, and only then, a truncated answer may be continued by itself.
-	MaxTokens   int
-	Temperature *float64
-	TopP        *float64
-	TopK        *int
-	Seed        *int64
-	Stop        []string
+	MaxTokens   int      `json:"max_tokens,omitzero"`
+	Temperature *float64 `json:"temperature,omitzero"`
+	TopP        *float64 `json:"top_p,omitzero"`
+	TopK        *int     `json:"top_k,omitzero"`
+	Seed        *int64   `json:"seed,omitzero"`
+	Stop        []string `json:"stop,omitzero"`
 	// FrequencyPenalty and PresencePenalty are OpenAI's parameters.
-	FrequencyPenalty *float64
-	PresencePenalty  *float64
+	FrequencyPenalty *float64 `json:"frequency_penalty,omitzero"`
+	PresencePenalty  *float64 `json:"presence_penalty,omitzero"`
 	// N is the number of choices; zero and one mean one. Healing covers choice 0.
-	N int
+	N int `json:"n,omitzero"`
 	// Logprobs asks for token probabilities; TopLogprobs for so many alternatives.
-	Logprobs    bool
-	TopLogprobs int
+	Logprobs    bool `json:"logprobs,omitzero"`
+	TopLogprobs int  `json:"top_logprobs,omitzero"`
 
-	Reasoning ReasoningOptions
+	Reasoning ReasoningOptions `json:"reasoning,omitzero"`
 	// Output is the form that the answer must satisfy; nil means free text.
-	Output *Output
+	Output *Output `json:"output,omitzero"`
 
 	// CacheKey groups requests that share a prompt prefix (prompt_cache_key).
-	CacheKey string
+	CacheKey string `json:"cache_key,omitzero"`
 	// User is the caller's own id of its end user.
-	User     string
-	Metadata map[string]string
+	User     string            `json:"user,omitzero"`
+	Metadata map[string]string `json:"metadata,omitzero"`
 
 	// Background marks work that nobody waits for: no cap on attempts, waits
 	// up to a minute (see package heal).
-	Background bool
+	Background bool `json:"background,omitzero"`
 	// Buffered says that nobody watches the stream: only the whole answer
 	// counts, and the shorter total deadline holds. Generate sets it.
-	Buffered bool
+	Buffered bool `json:"buffered,omitzero"`
 
 	// Extra holds the top-level wire fields that have no word here.
-	Extra Extra
+	Extra Extra `json:"extra,omitzero"`
 
 	// Attempt is set by a healing driver for one attempt; callers leave it nil.
-	Attempt *Attempt
+	Attempt *Attempt `json:"-"`
 }
 
 // Attempt tells a provider how to carry out one attempt of a call. It is
@@ -92,15 +92,15 @@ type Clocks struct {
 
 // Tool is a function that the model may call.
 type Tool struct {
-	Name        string
-	Description string
+	Name        string `json:"name,omitzero"`
+	Description string `json:"description,omitzero"`
 	// Schema is the JSON schema of the arguments object.
-	Schema []byte
+	Schema []byte `json:"schema,omitzero"`
 	// Strict asks the provider to enforce the schema; nil means its default.
-	Strict *bool
+	Strict *bool `json:"strict,omitzero"`
 	// Kind is empty for a function. Any other value names a provider's own
 	// tool (web search, code execution); then Extra holds its whole JSON.
-	Kind string
+	Kind string `json:"kind,omitzero"`
 	Meta
 }
 
@@ -117,39 +117,39 @@ const (
 
 // ToolChoice constrains the model's use of tools.
 type ToolChoice struct {
-	Mode ToolChoiceMode
+	Mode ToolChoiceMode `json:"mode,omitzero"`
 	// Name is the tool of ToolChoiceTool.
-	Name string
+	Name string `json:"name,omitzero"`
 	// Extra is a provider's own form (allowed_tools) of the whole choice.
-	Extra Extra
+	Extra Extra `json:"extra,omitzero"`
 }
 
 // ReasoningOptions steer the thinking of models that have it.
 type ReasoningOptions struct {
 	// Effort is "none", "minimal", "low", "medium", "high" or "xhigh"; empty
 	// means the provider's default.
-	Effort string
+	Effort string `json:"effort,omitzero"`
 	// Budget is a limit in tokens where the provider takes one; zero means none given.
-	Budget int
+	Budget int `json:"budget,omitzero"`
 	// Summary asks for a readable summary ("auto", "concise", "detailed").
-	Summary string
+	Summary string `json:"summary,omitzero"`
 	// Extra is the provider's own form of its reasoning parameter.
-	Extra Extra
+	Extra Extra `json:"extra,omitzero"`
 }
 
 // Output is the form that an answer must satisfy.
 type Output struct {
 	// Name names the schema towards providers ([a-zA-Z0-9_-], at most 64).
-	Name        string
-	Description string
+	Name        string `json:"name,omitzero"`
+	Description string `json:"description,omitzero"`
 	// Schema is the JSON schema; nil means any JSON value ("JSON mode").
-	Schema []byte
+	Schema []byte `json:"schema,omitzero"`
 	// Strict asks for native enforcement in the provider's strict mode; nil
 	// means its default.
-	Strict *bool
+	Strict *bool `json:"strict,omitzero"`
 	// Default is what is returned, marked as such, when the answer cannot be
 	// brought into form; nil means a typed failure instead.
-	Default []byte
+	Default []byte `json:"default,omitzero"`
 }
 
 // Prompt is a request of one user message.

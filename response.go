@@ -18,51 +18,51 @@ const (
 
 // Response is one complete answer.
 type Response struct {
-	ID      string
-	Message Message
-	Finish  FinishReason
+	ID      string       `json:"id,omitzero"`
+	Message Message      `json:"message,omitzero"`
+	Finish  FinishReason `json:"finish,omitzero"`
 	// FinishRaw is the provider's own word.
-	FinishRaw string
-	Usage     Usage
+	FinishRaw string `json:"finish_raw,omitzero"`
+	Usage     Usage  `json:"usage,omitzero"`
 	// Model is the model name as the provider reports it.
-	Model string
+	Model string `json:"model,omitzero"`
 	// Created is the provider's time stamp; zero if it gave none.
-	Created time.Time
+	Created time.Time `json:"created,omitzero"`
 
 	// Output is the validated JSON when the request asked for an Output.
-	Output []byte
+	Output []byte `json:"output,omitzero"`
 	// OutputDefaulted says that Output is the caller's default, because no
 	// answer could be brought into form.
-	OutputDefaulted bool
+	OutputDefaulted bool `json:"output_defaulted,omitzero"`
 
 	// Candidate is the name of the candidate that served ("anthropic/claude-…").
-	Candidate string
+	Candidate string `json:"candidate,omitzero"`
 	// IsFallback says that it was not the first candidate of the chain.
-	IsFallback bool
+	IsFallback bool `json:"is_fallback,omitzero"`
 	// Attempts is the number of requests that were made for this call.
-	Attempts int
+	Attempts int `json:"attempts,omitzero"`
 	// Continued is how many times the answer was continued and stitched.
-	Continued int
+	Continued int `json:"continued,omitzero"`
 	// Degraded is set when the answer is no fresh one.
-	Degraded Degraded
+	Degraded Degraded `json:"degraded,omitzero"`
 	// Warnings tell what the caller should know about an accepted answer (a
 	// silently cut prompt, reasoning that was dropped, …).
-	Warnings []string
+	Warnings []string `json:"warnings,omitzero"`
 
 	// Choices holds the further choices (index 1…) of a request with N > 1.
-	Choices []Choice
+	Choices []Choice `json:"choices,omitzero"`
 	// Logprobs is the provider's logprobs object of choice 0, verbatim.
-	Logprobs Extra
+	Logprobs Extra `json:"logprobs,omitzero"`
 	// Extra holds the top-level wire fields that have no word here.
-	Extra Extra
+	Extra Extra `json:"extra,omitzero"`
 }
 
 // Choice is a further choice of a request with N > 1.
 type Choice struct {
-	Message   Message
-	Finish    FinishReason
-	FinishRaw string
-	Logprobs  Extra
+	Message   Message      `json:"message,omitzero"`
+	Finish    FinishReason `json:"finish,omitzero"`
+	FinishRaw string       `json:"finish_raw,omitzero"`
+	Logprobs  Extra        `json:"logprobs,omitzero"`
 }
 
 // Text is the text of the answer.
@@ -94,20 +94,20 @@ const (
 // see InputExcludesCached and OutputExcludesReasoning, and use TotalInput and
 // TotalOutput to compare.
 type Usage struct {
-	Input      int
-	Output     int
-	Reasoning  int
-	Cached     int // read from the prompt cache
-	CacheWrite int // written to the prompt cache
-	Reported   UsageField
+	Input      int        `json:"input,omitzero"`
+	Output     int        `json:"output,omitzero"`
+	Reasoning  int        `json:"reasoning,omitzero"`
+	Cached     int        `json:"cached,omitzero"`      // read from the prompt cache
+	CacheWrite int        `json:"cache_write,omitzero"` // written to the prompt cache
+	Reported   UsageField `json:"reported,omitzero"`
 	// InputExcludesCached: Cached and CacheWrite come on top of Input (Anthropic).
-	InputExcludesCached bool
+	InputExcludesCached bool `json:"input_excludes_cached,omitzero"`
 	// OutputExcludesReasoning: Reasoning comes on top of Output (Gemini, xAI chat).
-	OutputExcludesReasoning bool
+	OutputExcludesReasoning bool `json:"output_excludes_reasoning,omitzero"`
 	// Estimated says that the counts are ours, not the provider's.
-	Estimated bool
+	Estimated bool `json:"estimated,omitzero"`
 	// Extra is the provider's usage object, verbatim.
-	Extra Extra
+	Extra Extra `json:"extra,omitzero"`
 }
 
 // Has reports whether the provider gave all the counts of f.
