@@ -166,3 +166,14 @@ func BenchmarkReadDelta(b *testing.B) {
 		}
 	}
 }
+
+func TestDropKeywordsLeavesDataAlone(t *testing.T) {
+	schema := `{"type":"object","title":"T","properties":{"title":{"type":"string","title":"x"},"list":{"type":"array","items":[{"title":"y"},true]}},"enum":[{"title":1}],"anyOf":[{"title":"z","const":{"title":2}}],"additionalProperties":false,"$defs":{"title":{"not":{"title":"n"}}}}`
+	want := `{"type":"object","properties":{"title":{"type":"string"},"list":{"type":"array","items":[{},true]}},"enum":[{"title":1}],"anyOf":[{"const":{"title":2}}],"additionalProperties":false,"$defs":{"title":{"not":{}}}}`
+	if got := string(rawjson.DropKeywords([]byte(schema), []string{"title"})); got != want {
+		t.Errorf("\n got %s\nwant %s", got, want)
+	}
+	if got := string(rawjson.DropKeywords([]byte(" "+schema), nil)); got != " "+schema {
+		t.Errorf("with nothing to drop the schema changed: %s", got)
+	}
+}
