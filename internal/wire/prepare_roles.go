@@ -171,8 +171,7 @@ func (p *preparer) endWithUser() {
 // beginWithUser puts a user message before an assistant message that begins
 // the conversation, where the first one must be the user's.
 func (p *preparer) beginWithUser() {
-	gemini := p.candidate.Protocol == ninelives.Gemini
-	if !p.anthropic() && !gemini && !p.dialect.MergeRoles {
+	if p.candidate.Protocol != ninelives.Gemini && !p.dialect.MergeRoles {
 		return
 	}
 	for i, m := range p.req.Messages {

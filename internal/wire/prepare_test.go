@@ -209,7 +209,7 @@ func TestPrepareRepairsHistories(t *testing.T) {
 		},
 		{
 			name:   "the assistant first",
-			target: messagesTarget(),
+			target: with(chatTarget(), func(t *wire.Target) { t.Candidate.Protocol = ninelives.Gemini }),
 			in:     []ninelives.Message{ninelives.SystemText("x"), assistant(text("Welcome!")), hi},
 			want:   []ninelives.Message{ninelives.SystemText("x"), user(text("[The conversation begins with the assistant's message.]")), assistant(text("Welcome!")), hi},
 			note:   "begin",
