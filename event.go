@@ -87,9 +87,9 @@ type Notice struct {
 	// Fault is the cause; nil where nothing failed.
 	Fault *Fault `json:"fault,omitzero"`
 	// Wait is how long is waited now (NoticeWait) or rested (NoticeCooldown).
-	Wait time.Duration `json:"wait,omitzero"`
+	Wait time.Duration `json:"wait_ms,omitzero"`
 	// Took is how long the attempt took that ended (NoticeFault, NoticeSwitch).
-	Took time.Duration `json:"took,omitzero"`
+	Took time.Duration `json:"took_ms,omitzero"`
 	// Repair is the change of the request (NoticeRepair).
 	Repair *Repair `json:"repair,omitzero"`
 	// Text says it in one line for a human.

@@ -87,7 +87,7 @@ type Fault struct {
 	// RequestID is the provider's id of the request, for its support.
 	RequestID string `json:"request_id,omitzero"`
 	// RetryAfter is the provider's wait hint as parsed; 0 means none.
-	RetryAfter time.Duration `json:"retry_after,omitzero"`
+	RetryAfter time.Duration `json:"retry_after_ms,omitzero"`
 	// ResetAt is when a quota or cooldown ends, if told; zero means unknown.
 	ResetAt time.Time `json:"reset_at,omitzero"`
 	// ShouldRetry is the provider's explicit word (x-should-retry); nil means none.
