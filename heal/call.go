@@ -89,6 +89,11 @@ func (c *call) run() {
 		plan = c.h.planOf(c.links)
 	}
 	c.notice(ninelives.Notice{Kind: ninelives.NoticePlan, Text: plan})
+	if err := c.judge.compile(); err != nil {
+		c.fail(&ninelives.Fault{Class: ninelives.ClassFormat, Scope: ninelives.ScopeRequest, Phase: ninelives.PhasePrepare,
+			Message: err.Error(), Hint: "nothing was sent: correct the schema", Billed: ninelives.BilledNo, Err: err})
+		return
+	}
 	c.look()
 	for !c.stopped {
 		if errors.Is(c.parent.Err(), context.Canceled) {

@@ -123,9 +123,12 @@ func (d *decider) allOut(a *Attempt) (Decision, bool) {
 		if d.asked(i) && c.NoRetry {
 			continue
 		}
-		back := c.Standing.Back(d.s.Now)
+		back, asked := d.returns(i)
 		if first < 0 || back.Before(firstBack) {
 			first, firstBack = i, back
+		}
+		if asked && back.After(d.s.Now) && !d.hinted(i).IsZero() {
+			continue // it said itself when it may be asked again
 		}
 		if b := d.badness(i); bad < 0 || b < badness {
 			bad, badness = i, b
@@ -144,7 +147,7 @@ func (d *decider) allOut(a *Attempt) (Decision, bool) {
 			Probe: !c.Healthy() && firstBack.Before(c.Until),
 			Why:   "all candidates are out of service: this is the first to come back"}), true
 	}
-	if d.leastBadAsked() {
+	if bad < 0 || d.leastBadAsked() {
 		return Decision{}, false
 	}
 	if a != nil {
@@ -152,6 +155,25 @@ func (d *decider) allOut(a *Attempt) (Decision, bool) {
 	}
 	return d.start(bad, Decision{Reason: ReasonLeastBad, Change: change,
 		Why: "all candidates are out of service and none comes back in time: this is the least bad"}), true
+}
+
+// returns is when candidate i may be asked (again): when its rest allows, when
+// its own hint has passed, and after the backoff that a repetition gets.
+func (d *decider) returns(i int) (back time.Time, asked bool) {
+	back = d.s.Candidates[i].Standing.Back(d.s.Now)
+	for k := len(d.s.Attempts) - 1; k >= 0; k-- {
+		if a := &d.s.Attempts[k]; a.Candidate == i && a.Fault != nil {
+			if hint := d.hinted(i); hint.After(back) {
+				return hint, true
+			}
+			wait, _ := d.pause(a.Fault, Rule{}, d.faulted(i)-1)
+			if again := a.Ended.Add(wait); again.After(back) {
+				back = again
+			}
+			return back, true
+		}
+	}
+	return back, false
 }
 
 // restFault is why the first candidate rests, as a fault: nobody is asked.

@@ -203,7 +203,7 @@ func (d *decider) after(a *Attempt) Decision {
 		return Decision{Do: ActSurface, Fault: f, Why: "the caller went away"}
 	case f.Class == ninelives.ClassGuard:
 		return Decision{Do: ActSurface, Fault: f, Why: "the safety guard stopped it: a retry would defeat the guard"}
-	case a.Outcome == ninelives.OutcomeRefused && a.Released:
+	case a.Outcome == ninelives.OutcomeRefused && a.Released && a.Acceptable:
 		return Decision{Do: ActAccept, Flagged: true, Why: "it refused after text had been delivered: the text stays"}
 	}
 	if why := d.unrescuable(a); why != "" {

@@ -15,7 +15,7 @@ func (c *call) accept(d Decision) {
 	case d.Default:
 		c.void()
 		resp = c.defaulted(last)
-	case d.Flagged && !last.Acceptable && last.Outcome != ninelives.OutcomeRefused:
+	case d.Flagged && !last.Acceptable:
 		// The continuation failed: what there was before it stands.
 		c.void()
 		resp = c.kept.first

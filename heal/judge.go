@@ -6,19 +6,34 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	ninelives "github.com/ninelives-ai/ninelives"
+	"github.com/ninelives-ai/ninelives/internal/jsonout"
 )
 
 // Judge says how an answer that came to its end is to be taken: the outcome,
-// and the fault of every outcome but complete. It is a pure function.
+// and the fault of every outcome but complete. It is a pure function. The
+// fault of an invalid output has an *ninelives.OutputError as its cause; a
+// schema that is none takes any JSON.
 func Judge(req *ninelives.Request, resp *ninelives.Response, c ninelives.Candidate) (ninelives.Outcome, *ninelives.Fault) {
 	j := judge{req: req}
+	_ = j.compile()
 	v := j.judge(resp, c)
 	return v.outcome, v.fault
 }
 
 // judge judges the answers to one request.
 type judge struct {
-	req *ninelives.Request
+	req    *ninelives.Request
+	schema *jsonout.Schema
+}
+
+// compile reads the schema of the form that the request asks for.
+func (j *judge) compile() error {
+	if j.req.Output == nil || j.req.Output.Schema == nil {
+		return nil
+	}
+	schema, err := jsonout.Compile(j.req.Output.Schema)
+	j.schema = schema
+	return err
 }
 
 // verdict is what a judge finds.
@@ -77,6 +92,17 @@ func (j *judge) form(resp *ninelives.Response, has contents) verdict {
 	if j.req.Output == nil || has.calls {
 		return v
 	}
+	checked := jsonout.Check(resp.Text(), j.schema)
+	if checked.OK() {
+		v.output = checked.JSON
+		return v
+	}
+	e := &ninelives.OutputError{Raw: resp.Text(), Response: resp}
+	for _, p := range checked.Problems {
+		e.Problems = append(e.Problems, p.String())
+	}
+	v = bad(ninelives.OutcomeInvalidOutput, ninelives.ClassInvalidOutput, e.Error(), "")
+	v.fault.Err = e
 	return v
 }
 

@@ -1,10 +1,12 @@
 package heal
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
 	ninelives "github.com/ninelives-ai/ninelives"
+	"github.com/ninelives-ai/ninelives/internal/jsonout"
 )
 
 // request makes the request of one attempt: the caller's own, with the clocks,
@@ -73,8 +75,16 @@ func explain(f *ninelives.Fault) string {
 		strings.ReplaceAll(string(f.Class), "_", " "))
 }
 
-// correction shows the model what is wrong with the form of its answer.
+// correction asks the model to mend its last answer, and names all that is
+// wrong with it.
 func correction(f *ninelives.Fault) string {
-	return "Your answer does not have the required form. " + f.Message +
-		"\n\nReply with the corrected JSON alone: no prose, no code fence."
+	var e *ninelives.OutputError
+	if !errors.As(f, &e) {
+		return jsonout.RepairPrompt("", nil)
+	}
+	problems := make([]jsonout.Problem, len(e.Problems))
+	for i, p := range e.Problems {
+		problems[i].Message = p
+	}
+	return jsonout.RepairPrompt("", problems)
 }

@@ -2,6 +2,8 @@ package heal
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -9,23 +11,279 @@ import (
 	ninelives "github.com/ninelives-ai/ninelives"
 )
 
-func TestPrimaryThatIsRateLimitedIsRetriedAndThenTheFallbackAnswers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		t0 := time.Now()
+// bubble runs a test in virtual time and hands it the time of its beginning.
+func bubble(t *testing.T, f func(t *testing.T, t0 time.Time)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { f(t, time.Now()) })
+}
+
+func ask(t *testing.T, m ninelives.Model) seen {
+	t.Helper()
+	return watch(t.Context(), m, ninelives.Prompt("hi"))
+}
+
+func preset(t *testing.T, name string) Option {
+	t.Helper()
+	p, err := Preset(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return With(p)
+}
+
+func ms(n int) time.Duration { return time.Duration(n) * time.Millisecond }
+
+func TestHealthyCallIsOneRequestAndTwoNotices(t *testing.T) {
+	bubble(t, func(t *testing.T, t0 time.Time) {
+		a := model("a", says("hello"))
+		s := ask(t, healed(a))
+		equal(t, "asked", a.since(t0), []time.Duration{0})
+		equal(t, "text", s.text, "hello")
+		equal(t, "notices", s.kinds(), []ninelives.NoticeKind{ninelives.NoticePlan, ninelives.NoticeAttempt})
+		equal(t, "candidate", s.resp.Candidate, "a/m")
+		equal(t, "fallback", s.resp.IsFallback, false)
+		equal(t, "attempts", s.resp.Attempts, 1)
+		equal(t, "ends", s.ends, 1)
+	})
+}
+
+// The log of source design 000, section 4: one call, the primary is rate
+// limited, the fallback answers, the caller is none the wiser.
+func TestLogOfDesign000IsOneCallThatSwitchesAtOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, t0 time.Time) {
+		deepseek := model("deepseek", fails(ninelives.ClassRateLimit))
+		claude := model("anthropic", says("hello"))
+		s := ask(t, healed(deepseek, Fallback(claude), preset(t, "catbuddy")))
+		equal(t, "deepseek asked", deepseek.since(t0), []time.Duration{0})
+		equal(t, "anthropic asked", claude.since(t0), []time.Duration{0})
+		equal(t, "text", s.text, "hello")
+		var log []string
+		for _, n := range s.notices {
+			switch n.Kind {
+			case ninelives.NoticeFault, ninelives.NoticeSwitch:
+				log = append(log, string(n.Kind)+": "+n.Text)
+			}
+		}
+		equal(t, "log", log, []string{
+			"fault: deepseek/m: rate_limit (HTTP 429): as the script says",
+			"switch: switched to fallback #1: anthropic/m",
+		})
+	})
+}
+
+// The first half of source design 001's sequence: 429, 1.5 s, 429, 3 s, 429,
+// then the backup provider.
+func TestSequenceOfDesign001RetriesTwiceAndThenFailsOver(t *testing.T) {
+	bubble(t, func(t *testing.T, t0 time.Time) {
 		a := model("a", fails(ninelives.ClassRateLimit))
 		b := model("b", says("hello"))
-		s := watch(t.Context(), healed(a, Fallback(b)), ninelives.Prompt("hi"))
-		if s.err != nil {
-			t.Fatal(s.err)
+		h := healed(a, Fallback(b), preset(t, "codebuddy"))
+		s := ask(t, h)
+		equal(t, "a asked", a.since(t0), []time.Duration{0, ms(1500), ms(4500)})
+		equal(t, "b asked", b.since(t0), []time.Duration{ms(4500)})
+		equal(t, "isFallback", s.resp.IsFallback, true)
+		for i, req := range a.requests[1:] {
+			last := req.Messages[len(req.Messages)-1]
+			if last.Role != ninelives.RoleUser || !strings.Contains(last.Text(), "rate limit") {
+				t.Errorf("retry %d does not tell the model what failed: %q", i+1, last.Text())
+			}
 		}
-		equal(t, "asked a", a.since(t0), []time.Duration{0, 250 * time.Millisecond, 750 * time.Millisecond})
-		equal(t, "asked b", b.since(t0), []time.Duration{750 * time.Millisecond})
+		if n := len(b.requests[0].Messages); n != 1 {
+			t.Errorf("the backup got %d messages, want the caller's one", n)
+		}
+		standing := h.Health().Standing(a.candidate, time.Now())
+		equal(t, "a rests for", standing.Until.Sub(time.Now()), time.Minute)
+		equal(t, "a is probed from", standing.ProbeAt.Sub(time.Now()), 30*time.Second)
+	})
+}
+
+func TestHintIsSleptInFullWithJitterUpwardOnly(t *testing.T) {
+	for draw, want := range map[float64]time.Duration{0: 7 * time.Second, 0.5: ms(7700), 0.999: 8398600 * time.Microsecond} {
+		bubble(t, func(t *testing.T, t0 time.Time) {
+			a := model("a", hinted(ninelives.ClassRateLimit, 7*time.Second), says("hello"))
+			h := New(a)
+			h.random = func() float64 { return draw }
+			s := ask(t, h)
+			equal(t, "asked", a.since(t0), []time.Duration{0, want})
+			equal(t, "text", s.text, "hello")
+		})
+	}
+}
+
+func TestHintThatDoesNotFitTheDeadlineBecomesTheCooldown(t *testing.T) {
+	bubble(t, func(t *testing.T, t0 time.Time) {
+		a := model("a", hinted(ninelives.ClassRateLimit, 10*time.Minute))
+		b := model("b", says("hello"))
+		h := healed(a, Fallback(b), Deadline(time.Minute))
+		s := ask(t, h)
+		equal(t, "a asked", a.since(t0), []time.Duration{0})
+		equal(t, "b asked", b.since(t0), []time.Duration{0})
 		equal(t, "text", s.text, "hello")
-		equal(t, "fallback", s.resp.IsFallback, true)
-		for _, n := range s.notices {
-			t.Log(n.Kind, n.Candidate, n.Next, n.Text)
+		standing := h.Health().Standing(a.candidate, time.Now())
+		equal(t, "a rests for", standing.Until.Sub(t0), 10*time.Minute)
+		equal(t, "never probed before the hint", standing.ProbeAt.Sub(t0) >= 10*time.Minute, true)
+	})
+}
+
+func TestOnlyCandidateWhoseHintDoesNotFitFailsAtOnceAndSaysWhenItIsBack(t *testing.T) {
+	bubble(t, func(t *testing.T, t0 time.Time) {
+		a := model("a", hinted(ninelives.ClassRateLimit, 10*time.Minute))
+		s := ask(t, healed(a, Deadline(time.Minute)))
+		var e *Exhausted
+		if !errors.As(s.err, &e) {
+			t.Fatalf("got %v, want *Exhausted", s.err)
+		}
+		equal(t, "asked", a.since(t0), []time.Duration{0})
+		equal(t, "took", time.Since(t0), 0)
+		equal(t, "back", e.Back.Sub(t0), 10*time.Minute)
+	})
+}
+
+func TestRetryThatWouldPassTheDeadlineLeavesTimeForTheAttempt(t *testing.T) {
+	bubble(t, func(t *testing.T, t0 time.Time) {
+		a := model("a", fails(ninelives.ClassOverloaded), says("hello"))
+		s := ask(t, healed(a, Deadline(ms(300)))) // its backoff would be 250 ms
+		equal(t, "asked", a.since(t0), []time.Duration{0, ms(150)})
+		equal(t, "text", s.text, "hello")
+	})
+}
+
+func TestNothingOutlivesTheDeadline(t *testing.T) {
+	bubble(t, func(t *testing.T, t0 time.Time) {
+		a := model("a", step{hang()})
+		b := model("b", step{hang()})
+		s := ask(t, healed(a, Fallback(b), Deadline(5*time.Second)))
+		equal(t, "took", time.Since(t0), 5*time.Second)
+		equal(t, "b asked", len(b.asked), 0)
+		if !errors.Is(s.err, context.DeadlineExceeded) {
+			t.Errorf("errors.Is does not find the deadline in %v", s.err)
+		}
+		var f *ninelives.Fault
+		if !errors.As(s.err, &f) || f.Class != ninelives.ClassTimeout {
+			t.Errorf("got fault %v, want a timeout", f)
 		}
 	})
 }
 
-var _ = context.Background
+func TestEarlierDeadlineOfTheContextWins(t *testing.T) {
+	bubble(t, func(t *testing.T, t0 time.Time) {
+		a := model("a", hinted(ninelives.ClassRateLimit, 4*time.Second))
+		b := model("b", says("hello"))
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		s := watch(ctx, healed(a, Fallback(b)), ninelives.Prompt("hi"))
+		equal(t, "took", time.Since(t0), 0)
+		equal(t, "text", s.text, "hello")
+	})
+}
+
+func TestExpiredContextAsksNobody(t *testing.T) {
+	bubble(t, func(t *testing.T, t0 time.Time) {
+		a := model("a", says("hello"))
+		ctx, cancel := context.WithTimeout(t.Context(), -time.Second)
+		defer cancel()
+		s := watch(ctx, healed(a), ninelives.Prompt("hi"))
+		equal(t, "asked", len(a.asked), 0)
+		equal(t, "deadline", errors.Is(s.err, context.DeadlineExceeded), true)
+		var f *ninelives.Fault
+		equal(t, "fault", errors.As(s.err, &f), true)
+	})
+}
+
+func TestBufferedCallHasTheShorterDeadline(t *testing.T) {
+	for _, tc := range []struct {
+		buffered bool
+		want     time.Duration
+	}{{true, 2 * time.Minute}, {false, 10 * time.Minute}} {
+		bubble(t, func(t *testing.T, t0 time.Time) {
+			req := ninelives.Prompt("hi")
+			req.Buffered = tc.buffered
+			watch(t.Context(), healed(model("a", step{hang()})), req)
+			equal(t, "took", time.Since(t0), tc.want)
+		})
+	}
+}
+
+func TestAttemptsAddAndNeverMultiply(t *testing.T) {
+	bubble(t, func(t *testing.T, t0 time.Time) {
+		a, b, c, d := model("a", fails(ninelives.ClassUnknown)), model("b", fails(ninelives.ClassUnknown)),
+			model("c", fails(ninelives.ClassUnknown)), model("d", fails(ninelives.ClassUnknown))
+		s := ask(t, healed(a, Fallback(b, c, d)))
+		equal(t, "requests", len(a.asked)+len(b.asked)+len(c.asked)+len(d.asked), 4)
+		var e *Exhausted
+		if !errors.As(s.err, &e) {
+			t.Fatal(s.err)
+		}
+		equal(t, "trail", len(e.Trail), 4)
+	})
+}
+
+func TestNestedChainsAreOneChainWithOneBudget(t *testing.T) {
+	bubble(t, func(t *testing.T, t0 time.Time) {
+		a, b, c, d := model("a", fails(ninelives.ClassTimeout)), model("b", fails(ninelives.ClassTimeout)),
+			model("c", fails(ninelives.ClassTimeout)), model("d", says("hello"))
+		inner := New(a, Fallback(b), Rescue(ModeFail), Deadline(time.Second))
+		deep := New(New(New(c)), Fallback(d))
+		h := healed(inner, Fallback(deep))
+		s := ask(t, h)
+		equal(t, "a", len(a.asked), 1)
+		equal(t, "b", len(b.asked), 1)
+		equal(t, "c", len(c.asked), 2) // the third candidate is the last one that the budget allows
+		equal(t, "d", len(d.asked), 0)
+		if s.err == nil || s.ends != 1 {
+			t.Errorf("ends %d, error %v", s.ends, s.err)
+		}
+		var names []string
+		for _, m := range h.Unwrap() {
+			names = append(names, m.Name())
+		}
+		equal(t, "chain", names, []string{"a/m", "b/m", "c/m", "d/m"})
+	})
+}
+
+// wrapped hides a healed model from the chain around it.
+type wrapped struct{ ninelives.Model }
+
+func TestHealedModelBehindAWrapperDoesNotHealAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, t0 time.Time) {
+		a := model("a", fails(ninelives.ClassUnknown))
+		ask(t, healed(wrapped{New(wrapped{New(a)})}))
+		equal(t, "requests", len(a.asked), 4)
+	})
+}
+
+func TestBackgroundWorkGoesOnUntilTheSameFailureCameTenTimes(t *testing.T) {
+	bubble(t, func(t *testing.T, t0 time.Time) {
+		a := model("a", fails(ninelives.ClassOverloaded))
+		req := ninelives.Prompt("hi")
+		req.Background = true
+		p := DefaultPolicy()
+		p.Breaker = Breaker{} // the waits of the mode itself
+		s := watch(t.Context(), healed(a, With(p)), req)
+		var want []time.Duration
+		at, base := time.Duration(0), 500*time.Millisecond
+		for n := range 10 {
+			want = append(want, at)
+			at += min(base<<n, time.Minute) / 2
+		}
+		equal(t, "asked", a.since(t0), want)
+		equal(t, "error", s.err != nil, true)
+	})
+}
+
+func TestBackgroundWorkSucceedsAfterManyDifferentFailures(t *testing.T) {
+	bubble(t, func(t *testing.T, t0 time.Time) {
+		var steps []step
+		for range 9 {
+			steps = append(steps, fails(ninelives.ClassOverloaded), fails(ninelives.ClassUnknown))
+		}
+		a := model("a", append(steps, says("hello"))...)
+		req := ninelives.Prompt("hi")
+		req.Background = true
+		p := DefaultPolicy()
+		p.Breaker = Breaker{}
+		s := watch(t.Context(), healed(a, With(p)), req)
+		equal(t, "text", s.text, "hello")
+		equal(t, "requests", len(a.asked), 19)
+	})
+}

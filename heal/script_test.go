@@ -227,3 +227,19 @@ func equal[T any](t *testing.T, what string, got, want T) {
 }
 
 func deepEqual(a, b any) bool { return reflect.DeepEqual(a, b) }
+
+func (c clocked) Stream(ctx context.Context, req *ninelives.Request) iter.Seq2[ninelives.Event, error] {
+	return func(yield func(ninelives.Event, error) bool) {
+		ctx, cancel := context.WithTimeout(ctx, req.Attempt.Clocks.FirstEvent)
+		defer cancel()
+		for ev, err := range c.scripted.Stream(ctx, req) {
+			if err != nil && ctx.Err() != nil {
+				c.aborted()
+				err = &ninelives.Fault{Class: ninelives.ClassTimeout, Phase: ninelives.PhaseFirstToken, Message: "no token", Err: err}
+			}
+			if !yield(ev, err) {
+				return
+			}
+		}
+	}
+}

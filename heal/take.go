@@ -256,6 +256,9 @@ func (c *call) record(t *take) {
 		a.Outcome, a.Fault = outcomeOf(t.fault), t.fault
 		if p := t.fault.Partial; p != nil {
 			a.Usage = p.Usage
+			if a.Outcome == ninelives.OutcomeRefused || a.Outcome == ninelives.OutcomeTruncated {
+				t.resp = p // the provider's own words, if as an error
+			}
 		}
 	case t.resp != nil:
 		a.Usage = t.resp.Usage
@@ -305,7 +308,7 @@ func (c *call) join(t *take) {
 func (c *call) left(t *take, o ninelives.Outcome) (continuable, acceptable bool) {
 	switch {
 	case o == ninelives.OutcomeRefused:
-		return false, true
+		return false, t.resp != nil
 	case o == ninelives.OutcomeTruncated && t.resp != nil:
 		text := textOnly(t.resp)
 		return text, text && c.req.Output == nil
@@ -327,6 +330,10 @@ func outcomeOf(f *ninelives.Fault) ninelives.Outcome {
 		return ninelives.OutcomeEmpty
 	case f.Class == ninelives.ClassContentFilter:
 		return ninelives.OutcomeFiltered
+	case f.Class == ninelives.ClassRefusal:
+		return ninelives.OutcomeRefused
+	case f.Class == ninelives.ClassTruncated:
+		return ninelives.OutcomeTruncated
 	}
 	return ninelives.OutcomeFaulted
 }
