@@ -53,6 +53,8 @@ type Response struct {
 	Choices []Choice `json:"choices,omitzero"`
 	// Logprobs is the provider's logprobs object of choice 0, verbatim.
 	Logprobs Extra `json:"logprobs,omitzero"`
+	// ChoiceExtra holds the wire fields of choice 0 that have no word here.
+	ChoiceExtra Extra `json:"choice_extra,omitzero"`
 	// Extra holds the top-level wire fields that have no word here.
 	Extra Extra `json:"extra,omitzero"`
 }
@@ -63,6 +65,8 @@ type Choice struct {
 	Finish    FinishReason `json:"finish,omitzero"`
 	FinishRaw string       `json:"finish_raw,omitzero"`
 	Logprobs  Extra        `json:"logprobs,omitzero"`
+	// Extra holds the wire fields of this choice that have no word here.
+	Extra Extra `json:"extra,omitzero"`
 }
 
 // Text is the text of the answer.
