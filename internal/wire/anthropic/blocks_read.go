@@ -207,7 +207,7 @@ func (r reader) toolResult(raw []byte) ninelives.ToolResult {
 		case "tool_use_id":
 			p.CallID = rawjson.String(m.Value)
 		case "content":
-			if !rawjson.Is(m.Value, "") {
+			if !rawjson.Empty(m.Value) {
 				p.Content = r.content(m.Value)
 			}
 		case "is_error":

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"strings"
 
 	ninelives "github.com/ninelives-ai/ninelives"
 	"github.com/ninelives-ai/ninelives/internal/wire"
@@ -23,8 +24,8 @@ func decodeOptions() wire.DecodeOptions {
 
 // different tells where two values begin to differ; nil and empty are alike.
 func different(want, got any) string {
-	w, g := fmt.Sprintf("%+v", want), fmt.Sprintf("%+v", got)
-	if reflect.DeepEqual(want, got) || w == g {
+	w, g := dump(reflect.ValueOf(want)), dump(reflect.ValueOf(got))
+	if w == g {
 		return ""
 	}
 	at := 0
@@ -33,6 +34,39 @@ func different(want, got any) string {
 	}
 	at = max(at-80, 0)
 	return fmt.Sprintf("want …%.400s\n got …%.400s", w[at:], g[at:])
+}
+
+// dump writes a value with what it points to, without fields that are zero.
+func dump(v reflect.Value) string {
+	switch v.Kind() {
+	case reflect.Invalid:
+		return "nil"
+	case reflect.Pointer, reflect.Interface:
+		if v.IsNil() {
+			return "nil"
+		}
+		return "&" + dump(v.Elem())
+	case reflect.Slice:
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			return fmt.Sprintf("%q", v.Bytes())
+		}
+		var b strings.Builder
+		for i := range v.Len() {
+			fmt.Fprintf(&b, " %s", dump(v.Index(i)))
+		}
+		return "[" + b.String() + "]"
+	case reflect.Struct:
+		var b strings.Builder
+		for i := range v.NumField() {
+			if f := v.Field(i); !f.IsZero() && !(f.Kind() == reflect.Slice && f.Len() == 0) {
+				fmt.Fprintf(&b, " %s:%s", v.Type().Field(i).Name, dump(f))
+			}
+		}
+		return v.Type().Name() + "{" + b.String() + " }"
+	case reflect.String:
+		return fmt.Sprintf("%q", v.String())
+	}
+	return fmt.Sprintf("%v", v.Interface())
 }
 
 // differentJSON compares two requests, apart from what the protocol lets be

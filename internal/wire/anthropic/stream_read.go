@@ -362,7 +362,7 @@ func (d *decoder) input(b *block, piece []byte, emit func(ninelives.Event) bool)
 			}
 		}
 		if len(calls) != 1 {
-			if rawjson.Is(piece, "") {
+			if rawjson.String(piece) == "" {
 				return nil
 			}
 			return d.fail(d.broken("a piece of a tool call belongs to no call", nil))
