@@ -124,7 +124,7 @@ var servers = []server{
 			Drop:        []string{"top_k", "logprobs", "top_logprobs", "logit_bias", "user", "prompt_cache_key", "store", "service_tier", "reasoning_effort"},
 			StripFields: []string{"annotations", "audio", "refusal", "index", "extra_content", "name"},
 			NoNames:     true, BridgeToolUser: true, ToolImages: true, ToolNames: true, ToolIDExact: 9,
-			Replay: ninelives.ReplayIgnore, ReplayField: "thinking",
+			Replay: ninelives.ReplayIgnore, ReplayField: FieldThinkingPart,
 		},
 		models: []modelRule{{prefixes: []string{""}, except: []string{"magistral", "mistral-small-4", "mistral-medium-4"}, change: func(d *Dialect) { d.Replay = ninelives.ReplayForbid }}},
 	},

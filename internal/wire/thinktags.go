@@ -12,6 +12,10 @@ import (
 // <think>…</think> in the text, and goes back so.
 const FieldThinkTags = "<think>"
 
+// FieldThinkingPart is the Provenance.Field of reasoning that came as a
+// "thinking" part of a chat message's content (Mistral), and goes back so.
+const FieldThinkingPart = "content.thinking"
+
 // The tags that models write into their text.
 const (
 	thinkOpen  = "<think>"

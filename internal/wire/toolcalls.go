@@ -63,6 +63,12 @@ func (c *Calls) Len() int { return len(c.calls) }
 // At gives a call, in order of first appearance.
 func (c *Calls) At(i int) *OpenCall { return c.calls[i] }
 
+// Open takes in a whole call, which no other piece belongs to, and gives its place.
+func (c *Calls) Open(p CallPiece) int {
+	c.calls = append(c.calls, &OpenCall{ID: p.ID, Name: p.Name, index: p.Index, Arguments: append([]byte(nil), p.Arguments...)})
+	return len(c.calls) - 1
+}
+
 // Add takes in a piece and tells which call it belongs to. It reports false
 // for a piece that could belong to several calls: whatever is made of such an
 // answer would be a guess.
@@ -72,8 +78,7 @@ func (c *Calls) Add(p CallPiece) (int, bool) {
 		return 0, false
 	}
 	if i == another {
-		c.calls = append(c.calls, &OpenCall{ID: p.ID, Name: p.Name, index: p.Index})
-		i = len(c.calls) - 1
+		return c.Open(p), true
 	}
 	call := c.calls[i]
 	if call.ID == "" {

@@ -1,0 +1,654 @@
+package openai
+
+import (
+	"bytes"
+
+	ninelives "github.com/ninelives-ai/ninelives"
+	"github.com/ninelives-ai/ninelives/internal/wire"
+	"github.com/ninelives-ai/ninelives/internal/wire/rawjson"
+)
+
+// chatChoice puts one choice of an answer together, from the deltas of a
+// stream or from a whole message. The parts of its message are in the order in
+// which they began, so that a delta knows its part at once.
+type chatChoice struct {
+	d     *chatDecoder
+	index int64
+	whole bool // it comes in one message, not in deltas
+	// emit takes the events; nil where none are wanted.
+	emit func(ninelives.Event) bool
+
+	parts    []*chatPart
+	calls    wire.Calls
+	callPart []*chatPart // of each call
+	splitter *wire.TextSplitter
+
+	content, thought, refusal chatTail
+	arguments                 []chatPlacedTail
+
+	details   chatDetails
+	citations [][]byte
+	members   chatMembers // of the message
+	own       chatMembers // of the choice
+	logprobs  chatLogprobs
+
+	finishRaw string
+	finished  bool
+}
+
+// chatPlacedTail is the tail of the arguments at one index.
+type chatPlacedTail struct {
+	place int
+	chatTail
+}
+
+// chatPart is a part of the message that is being put together.
+type chatPart struct {
+	index int
+	kind  chatKind
+	text  []byte
+	field string // reasoning: where it came from
+	raw   []byte // opaque: all of it; thinking: the unknown members
+	call  int    // of calls
+
+	// Of a call: what was told of it.
+	told     bool
+	sent     int
+	extra    chatMembers
+	function chatMembers // the unknown members of its function
+}
+
+type chatKind int
+
+const (
+	chatKindText chatKind = iota
+	chatKindReasoning
+	chatKindRefusal
+	chatKindCall
+	chatKindOpaque
+)
+
+// chatReasoningFields are the string fields that carry reasoning, in the order
+// in which they are looked for. Some servers send several with the same text.
+var chatReasoningFields = []string{"reasoning_content", "reasoning", "reasoning_text", "thinking"}
+
+// chatDelta is the known members of a delta or a message, still raw.
+type chatDelta struct {
+	content, refusal, toolCalls, functionCall, details, annotations []byte
+	reasoning                                                       [8][]byte // by the order of the fields
+}
+
+// delta takes in a delta or a whole message. It reports false for a piece of a
+// call that could belong to several.
+func (c *chatChoice) delta(raw []byte) bool {
+	var d chatDelta
+	fields := chatReasoningFields
+	if len(c.d.o.Dialect.ReasoningFields) > 0 {
+		fields = c.d.o.Dialect.ReasoningFields
+	}
+members:
+	for m := range rawjson.Members(raw) {
+		switch string(m.Name) {
+		case "role":
+			continue
+		case "content":
+			d.content = m.Value
+			continue
+		case "refusal":
+			d.refusal = m.Value
+			continue
+		case "tool_calls":
+			d.toolCalls = m.Value
+			continue
+		case "function_call":
+			d.functionCall = m.Value
+			continue
+		case "reasoning_details":
+			d.details = m.Value
+			continue
+		case "annotations":
+			d.annotations = m.Value
+			continue
+		}
+		for i, field := range fields {
+			if i < len(d.reasoning) && field == string(m.Name) && (rawjson.Kind(m.Value) == '"' || rawjson.Null(m.Value)) {
+				d.reasoning[i] = m.Value
+				continue members
+			}
+		}
+		c.members.add(m)
+	}
+	c.reason(&d, fields)
+	switch rawjson.Kind(d.content) {
+	case '"':
+		c.text(d.content)
+	case '[':
+		for part := range rawjson.Elements(d.content) {
+			c.contentPart(part)
+		}
+	}
+	if rawjson.Kind(d.refusal) == '"' {
+		c.d.scratch = c.refusal.append(c.d.scratch[:0], d.refusal)
+		c.add(chatKindRefusal, "", c.d.scratch)
+	}
+	for a := range rawjson.Elements(d.annotations) {
+		c.citations = append(c.citations, append([]byte(nil), a...))
+	}
+	ok := true
+	for call := range rawjson.Elements(d.toolCalls) {
+		ok = c.toolCall(call) && ok
+	}
+	if rawjson.Kind(d.functionCall) == '{' {
+		ok = c.functionCall(d.functionCall) && ok
+	}
+	return ok
+}
+
+// reason takes in the reasoning of a delta: from one field, and the details
+// whole beside it.
+func (c *chatChoice) reason(d *chatDelta, fields []string) {
+	c.d.scratch = c.d.scratch[:0]
+	field := ""
+	for i, raw := range d.reasoning {
+		if rawjson.Kind(raw) == '"' && len(raw) > 2 {
+			c.d.scratch = c.thought.append(c.d.scratch, raw)
+			field = fields[i]
+			break
+		}
+	}
+	if rawjson.Kind(d.details) == '[' && !rawjson.Empty(d.details) {
+		c.details.add(d.details, c.whole)
+		if field == "" {
+			field = "reasoning_details"
+			c.d.scratch = chatDetailsText(c.d.scratch, d.details)
+			if len(c.d.scratch) == 0 { // encrypted: it has no text, but a place
+				c.last(chatKindReasoning, field)
+			}
+		}
+	}
+	c.add(chatKindReasoning, field, c.d.scratch)
+}
+
+// text takes in a piece of the answer's text, a JSON string.
+func (c *chatChoice) text(raw []byte) {
+	c.d.scratch = c.content.append(c.d.scratch[:0], raw)
+	c.plain(c.d.scratch)
+}
+
+func (c *chatChoice) plain(text []byte) {
+	if len(text) == 0 {
+		return
+	}
+	if c.splitter != nil {
+		c.splitter.Write(string(text), c.segment)
+		return
+	}
+	c.add(chatKindText, "", text)
+}
+
+// segment takes in what the splitter made of the text.
+func (c *chatChoice) segment(s wire.Segment) {
+	switch {
+	case s.Name != "":
+		i := c.calls.Open(wire.CallPiece{Index: -1, Name: s.Name, Arguments: []byte(s.Arguments)})
+		c.opened(i)
+		c.tell(i, false)
+	case s.Reasoning:
+		c.add(chatKindReasoning, wire.FieldThinkTags, []byte(s.Text))
+	default:
+		c.add(chatKindText, "", []byte(s.Text))
+	}
+}
+
+// contentPart takes in an element of a content array.
+func (c *chatChoice) contentPart(raw []byte) {
+	switch kind := rawjson.Get(raw, "type"); {
+	case rawjson.Is(kind, "text"), kind == nil && rawjson.Kind(rawjson.Get(raw, "text")) == '"':
+		if text := rawjson.Get(raw, "text"); rawjson.Kind(text) == '"' {
+			c.text(text)
+		}
+	case rawjson.Is(kind, "thinking"):
+		c.thinkingPart(raw)
+	case rawjson.Is(kind, "refusal"):
+		if text := rawjson.Get(raw, "refusal"); rawjson.Kind(text) == '"' {
+			c.d.scratch = c.refusal.append(c.d.scratch[:0], text)
+			c.add(chatKindRefusal, "", c.d.scratch)
+		}
+	default:
+		p := c.begin(chatKindOpaque, rawjson.String(kind))
+		p.raw = append([]byte(nil), raw...)
+	}
+}
+
+// thinkingPart takes in Mistral's form of reasoning: a part whose "thinking" is
+// a list of texts, or one text.
+func (c *chatChoice) thinkingPart(raw []byte) {
+	thinking := rawjson.Get(raw, "thinking")
+	c.d.scratch = c.d.scratch[:0]
+	if rawjson.Kind(thinking) == '"' {
+		c.d.scratch = c.thought.append(c.d.scratch, thinking)
+	}
+	for e := range rawjson.Elements(thinking) {
+		if text := rawjson.Get(e, "text"); rawjson.Kind(text) == '"' {
+			c.d.scratch = c.thought.append(c.d.scratch, text)
+		}
+	}
+	c.add(chatKindReasoning, wire.FieldThinkingPart, c.d.scratch)
+	if rest := chatRest(raw, "type", "thinking"); rest != nil {
+		c.last(chatKindReasoning, wire.FieldThinkingPart).raw = rest
+	}
+}
+
+// toolCall takes in a piece of a call.
+func (c *chatChoice) toolCall(raw []byte) bool {
+	var index, id, function, name, arguments []byte
+	for m := range rawjson.Members(raw) {
+		switch string(m.Name) {
+		case "index":
+			index = m.Value
+		case "id":
+			id = m.Value
+		case "function":
+			function = m.Value
+		case "name":
+			name = m.Value
+		case "arguments":
+			arguments = m.Value
+		}
+	}
+	flat := function == nil && (name != nil || arguments != nil)
+	if !flat {
+		name, arguments = nil, nil
+		for m := range rawjson.Members(function) {
+			switch string(m.Name) {
+			case "name":
+				name = m.Value
+			case "arguments":
+				arguments = m.Value
+			}
+		}
+	}
+	place := int64(-1)
+	if n, ok := rawjson.Int(index); ok && n >= 0 && !c.whole {
+		place = n
+	}
+	p, ok := c.callPiece(int(place), id, name, arguments)
+	if !ok {
+		return false
+	}
+	for m := range rawjson.Members(raw) {
+		switch string(m.Name) {
+		case "index", "id", "type", "function":
+		case "name", "arguments":
+			if !flat {
+				p.extra.add(m)
+			}
+		default:
+			p.extra.add(m)
+		}
+	}
+	for m := range rawjson.Members(function) {
+		if n := string(m.Name); n != "name" && n != "arguments" {
+			p.function.add(m)
+		}
+	}
+	return true
+}
+
+// functionCall takes in the form that calls had before there were several.
+func (c *chatChoice) functionCall(raw []byte) bool {
+	_, ok := c.callPiece(0, nil, rawjson.Get(raw, "name"), rawjson.Get(raw, "arguments"))
+	return ok
+}
+
+func (c *chatChoice) callPiece(index int, id, name, arguments []byte) (*chatPart, bool) {
+	piece := wire.CallPiece{Index: index, ID: rawjson.String(id), Name: rawjson.String(name)}
+	if rawjson.Kind(id) != '"' && !rawjson.Null(id) {
+		piece.ID = string(id) // a number
+	}
+	switch rawjson.Kind(arguments) {
+	case '"':
+		c.d.scratch = c.argumentsTail(index).append(c.d.scratch[:0], arguments)
+		piece.Arguments = c.d.scratch
+	case 0, 'n':
+	default:
+		piece.Arguments = arguments
+	}
+	if piece.ID == "" && piece.Name == "" && len(piece.Arguments) == 0 && (c.whole || c.calls.Len() == 0) {
+		return &chatPart{}, true // an empty form, filled in by some serialisers
+	}
+	n := c.calls.Len()
+	i, ok := n, true
+	if c.whole {
+		i = c.calls.Open(piece)
+	} else if i, ok = c.calls.Add(piece); !ok {
+		return nil, false
+	}
+	for before := range n {
+		if i == n { // whatever came before the new call is told by now
+			c.tell(before, true)
+		}
+	}
+	p := c.opened(i)
+	c.tell(i, false)
+	return p, true
+}
+
+func (c *chatChoice) argumentsTail(place int) *chatTail {
+	for i := range c.arguments {
+		if c.arguments[i].place == place {
+			return &c.arguments[i].chatTail
+		}
+	}
+	c.arguments = append(c.arguments, chatPlacedTail{place: place})
+	return &c.arguments[len(c.arguments)-1].chatTail
+}
+
+// opened is the part of a call; it is begun with it.
+func (c *chatChoice) opened(i int) *chatPart {
+	if i == len(c.callPart) {
+		p := c.begin(chatKindCall, "")
+		p.call = i
+		c.callPart = append(c.callPart, p)
+	}
+	return c.callPart[i]
+}
+
+// tell emits what is new of a call. Nothing is told before its name is whole,
+// which is when its arguments begin, another call begins or the answer ends.
+// Arguments that are no object as they stand are told at the end.
+func (c *chatChoice) tell(i int, end bool) {
+	call, p := c.calls.At(i), c.callPart[i]
+	if call.Name == "" || c.emit == nil {
+		return
+	}
+	arguments := bytes.TrimLeft(call.Arguments, " \t\r\n")
+	if !p.told && len(arguments) == 0 && !end {
+		return
+	}
+	streamed := len(arguments) > 0 && arguments[0] == '{'
+	news := ""
+	if streamed && len(call.Arguments) > p.sent {
+		news = c.d.arena.string(call.Arguments[p.sent:])
+		p.sent = len(call.Arguments)
+	}
+	if c.isOutput(call.Name) {
+		p.told = true
+		if news != "" {
+			c.give(ninelives.TextDelta{Attempt: c.d.o.Attempt, Part: p.index, Text: news})
+		}
+		return
+	}
+	if p.told && news == "" {
+		return
+	}
+	ev := ninelives.ToolCallDelta{Attempt: c.d.o.Attempt, Part: p.index, Arguments: news}
+	if !p.told {
+		p.told = true
+		ev.ID, ev.Name = c.callID(i), c.callerName(call.Name)
+	}
+	c.give(ev)
+}
+
+// finish emits what was held back, once the end has been told. A rune that
+// never got its rest is U+FFFD in text; in arguments it is left out, for they
+// do not close without it anyway.
+func (c *chatChoice) finish() {
+	c.plain(c.content.flush(nil))
+	if c.splitter != nil {
+		c.splitter.Flush(c.segment)
+	}
+	c.add(chatKindReasoning, "", c.thought.flush(nil))
+	c.add(chatKindRefusal, "", c.refusal.flush(nil))
+	cut := chatFinish(c.finishRaw) == ninelives.FinishLength
+	for i := range c.calls.Len() {
+		c.tell(i, true)
+		call, p := c.calls.At(i), c.callPart[i]
+		if p.sent > 0 || !p.told || c.emit == nil {
+			continue
+		}
+		rest := wire.Arguments(string(call.Arguments), c.d.o.Tools, c.callerName(call.Name), cut)
+		if p.sent = len(rest); rest == "" {
+			continue
+		}
+		if c.isOutput(call.Name) {
+			c.give(ninelives.TextDelta{Attempt: c.d.o.Attempt, Part: p.index, Text: rest})
+		} else {
+			c.give(ninelives.ToolCallDelta{Attempt: c.d.o.Attempt, Part: p.index, Arguments: rest})
+		}
+	}
+}
+
+func (c *chatChoice) isOutput(name string) bool {
+	return c.d.o.OutputTool != "" && name == c.d.o.OutputTool
+}
+
+// callerName is the caller's own name of a tool.
+func (c *chatChoice) callerName(name string) string {
+	if own, ok := c.d.o.Names[name]; ok {
+		return own
+	}
+	return name
+}
+
+// callID is the id of a call; one that came without gets one.
+func (c *chatChoice) callID(i int) string {
+	call := c.calls.At(i)
+	if call.ID == "" {
+		call.ID = wire.MadeID(c.d.answer(), i, call.Name, string(call.Arguments))
+	}
+	return call.ID
+}
+
+// add adds text to the last part if it is of the kind, else to a new one, and
+// emits it.
+func (c *chatChoice) add(kind chatKind, field string, text []byte) {
+	if len(text) == 0 {
+		return
+	}
+	p := c.last(kind, field)
+	p.text = append(p.text, text...)
+	if c.emit == nil {
+		return
+	}
+	s := c.d.arena.string(text)
+	switch kind {
+	case chatKindText:
+		c.give(ninelives.TextDelta{Attempt: c.d.o.Attempt, Part: p.index, Text: s})
+	case chatKindReasoning:
+		c.give(ninelives.ReasoningDelta{Attempt: c.d.o.Attempt, Part: p.index, Text: s})
+	case chatKindRefusal:
+		c.give(ninelives.RefusalDelta{Attempt: c.d.o.Attempt, Part: p.index, Text: s})
+	}
+}
+
+func (c *chatChoice) give(ev ninelives.Event) {
+	if c.emit != nil && !c.emit(ev) {
+		c.emit = nil
+	}
+}
+
+// last is the last part if it is of the kind, else a new one.
+func (c *chatChoice) last(kind chatKind, field string) *chatPart {
+	if n := len(c.parts); n > 0 && c.parts[n-1].kind == kind {
+		return c.parts[n-1]
+	}
+	return c.begin(kind, field)
+}
+
+func (c *chatChoice) begin(kind chatKind, field string) *chatPart {
+	p := &chatPart{index: len(c.parts), kind: kind, field: field}
+	c.parts = append(c.parts, p)
+	return p
+}
+
+// said reports that something was answered: text, a call or a refusal.
+func (c *chatChoice) said() bool {
+	for _, p := range c.parts {
+		switch p.kind {
+		case chatKindText:
+			if len(bytes.TrimSpace(p.text)) > 0 {
+				return true
+			}
+		case chatKindReasoning:
+		default:
+			return true
+		}
+	}
+	return false
+}
+
+// open reports that a call is not whole.
+func (c *chatChoice) open() bool {
+	for i := range c.calls.Len() {
+		if !c.calls.At(i).Closed() {
+			return true
+		}
+	}
+	return false
+}
+
+// message gives the message so far.
+func (c *chatChoice) message() ninelives.Message {
+	m := ninelives.Message{Role: ninelives.RoleAssistant}
+	provenance := ninelives.Provenance{Provider: c.d.o.Candidate.Provider, Model: c.d.o.Candidate.Model}
+	details := c.details.array()
+	lastText := -1
+	for _, p := range c.parts {
+		switch p.kind {
+		case chatKindText:
+			lastText = len(m.Parts)
+			m.Parts = append(m.Parts, ninelives.Text{Text: string(p.text)})
+		case chatKindRefusal:
+			m.Parts = append(m.Parts, ninelives.Refusal{Text: string(p.text)})
+		case chatKindReasoning:
+			r := ninelives.Reasoning{Text: string(p.text), Provenance: provenance, Meta: ninelives.Meta{Extra: chatExtra(p.raw)}}
+			r.Provenance.Field = p.field
+			if details != nil {
+				r.Provenance.Field, r.Provenance.Blob = "reasoning_details", string(details)
+				r.Redacted = r.Text == ""
+				details = nil
+			}
+			m.Parts = append(m.Parts, r)
+		case chatKindOpaque:
+			m.Parts = append(m.Parts, ninelives.Opaque{Kind: p.field, Raw: chatExtra(p.raw)})
+		case chatKindCall:
+			call := c.calls.At(p.call)
+			if c.isOutput(call.Name) {
+				lastText = len(m.Parts)
+				m.Parts = append(m.Parts, ninelives.Text{Text: string(call.Arguments)})
+				continue
+			}
+			m.Parts = append(m.Parts, c.callOf(p, provenance))
+		}
+	}
+	if len(c.citations) > 0 {
+		if lastText >= 0 {
+			t := m.Parts[lastText].(ninelives.Text)
+			t.Citations = chatCitations(c.citations)
+			m.Parts[lastText] = t
+		} else {
+			raw := append([]byte(`"annotations":[`), bytes.Join(c.citations, []byte(","))...)
+			raw = append(raw, ']')
+			c.members.add(rawjson.Member{Name: []byte("annotations"), Value: raw[len(`"annotations":`):], Raw: raw})
+		}
+	}
+	m.Extra = c.members.extra()
+	return m
+}
+
+// callOf gives a call with its arguments as they came.
+func (c *chatChoice) callOf(p *chatPart, provenance ninelives.Provenance) ninelives.ToolCall {
+	call := ninelives.ToolCall{ID: c.callID(p.call), Name: c.callerName(c.calls.At(p.call).Name), Arguments: string(c.calls.At(p.call).Arguments)}
+	var kept rawjson.Kept
+	for m := range rawjson.Members(p.extra.object()) {
+		if string(m.Name) == "extra_content" {
+			signature := rawjson.String(rawjson.Path(m.Value, "google", "thought_signature"))
+			if signature != "" {
+				call.Signature = signature
+				call.Provenance = provenance
+				call.Provenance.Field = chatSignatureField
+				if chatOnlySignature(m.Value) {
+					continue
+				}
+			}
+		}
+		kept.Add(m)
+	}
+	chatKeepNested(&kept, "function", p.function.object())
+	call.Extra = chatExtra(kept.Object())
+	return call
+}
+
+// chatSignatureField is where Gemini's compatible endpoint has the thought
+// signature of a call.
+const chatSignatureField = "extra_content.google.thought_signature"
+
+// chatOnlySignature reports that extra_content holds nothing but a signature.
+func chatOnlySignature(raw []byte) bool {
+	for m := range rawjson.Members(raw) {
+		if string(m.Name) != "google" {
+			return false
+		}
+		for inner := range rawjson.Members(m.Value) {
+			if string(inner.Name) != "thought_signature" {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// chatCitations reads annotations, which keep their own form.
+func chatCitations(annotations [][]byte) []ninelives.Citation {
+	var list []ninelives.Citation
+	for _, raw := range annotations {
+		c := ninelives.Citation{Raw: chatExtra(raw)}
+		from := rawjson.Get(raw, "url_citation")
+		if from == nil {
+			from = raw
+		}
+		c.URL = rawjson.String(rawjson.Get(from, "url"))
+		c.Title = rawjson.String(rawjson.Get(from, "title"))
+		c.Quote = rawjson.String(rawjson.Get(from, "content"))
+		list = append(list, c)
+	}
+	return list
+}
+
+// chatRest gives the object's members except the named ones; nil if there are none.
+func chatRest(object []byte, known ...string) []byte {
+	var kept rawjson.Kept
+	for m := range rawjson.Members(object) {
+		if !chatIn(known, string(m.Name)) {
+			kept.Add(m)
+		}
+	}
+	return kept.Object()
+}
+
+func chatIn(list []string, s string) bool {
+	for _, l := range list {
+		if l == s {
+			return true
+		}
+	}
+	return false
+}
+
+// finishArguments brings the arguments of a message's calls into their final
+// form, once it is known how the answer ended.
+func (c *chatChoice) finishArguments(m *ninelives.Message, cut bool) {
+	for i, part := range m.Parts {
+		switch p := part.(type) {
+		case ninelives.ToolCall:
+			p.Arguments = wire.Arguments(p.Arguments, c.d.o.Tools, p.Name, cut)
+			m.Parts[i] = p
+		case ninelives.Text:
+			if i < len(c.parts) && c.parts[i].kind == chatKindCall {
+				p.Text = wire.Arguments(p.Text, nil, "", cut)
+				m.Parts[i] = p
+			}
+		}
+	}
+}

@@ -1,0 +1,463 @@
+package openai
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"time"
+
+	ninelives "github.com/ninelives-ai/ninelives"
+	"github.com/ninelives-ai/ninelives/internal/wire"
+	"github.com/ninelives-ai/ninelives/internal/wire/rawjson"
+)
+
+// chatDecoder reads the chunks of a streamed chat completion, or the one
+// object of a whole one.
+type chatDecoder struct {
+	o       wire.DecodeOptions
+	choices []*chatChoice // the first one is the answer
+	id      string
+	model   string
+	created int64
+	members chatMembers // unknown members of the chunks
+	usage   []byte      // the last usage object
+	xGroq   bool        // usage is Groq's own, for want of another
+
+	frames   int
+	done     bool // [DONE] was seen
+	closed   bool // nothing follows
+	fault    *ninelives.Fault
+	warnings []string
+
+	arena   chatArena
+	scratch []byte
+}
+
+// NewChatDecoder reads the frames of a streamed answer of POST /chat/completions.
+//
+// The terminal marker is a finish_reason; [DONE] vouches for an answer without
+// one, if text or whole calls were answered and no call is open. An answer
+// that comes whole in one frame is read too. Frames that are only signs of life
+// (comments sent as data, pings) are read over.
+//
+// Where the body is no stream at all (sse.Reader.Body is not empty), give it
+// to DecodeChatResponse, which knows whole answers, error objects and pages.
+func NewChatDecoder(o wire.DecodeOptions) wire.Decoder { return newChatDecoder(o) }
+
+func newChatDecoder(o wire.DecodeOptions) *chatDecoder { return &chatDecoder{o: o} }
+
+// State implements wire.Decoder.
+func (d *chatDecoder) State() wire.State {
+	switch {
+	case d.closed:
+		return wire.Closed
+	case d.finished():
+		return wire.Finished
+	}
+	return wire.Open
+}
+
+// finished reports that every choice that began has told its end.
+func (d *chatDecoder) finished() bool {
+	for _, c := range d.choices {
+		if !c.finished {
+			return false
+		}
+	}
+	return len(d.choices) > 0
+}
+
+// Frame implements wire.Decoder.
+func (d *chatDecoder) Frame(f wire.Frame, emit func(ninelives.Event) bool) error {
+	data := bytes.TrimSpace(f.Data)
+	if len(data) == 0 || d.closed || chatLifeSign(f.Event, data) {
+		return nil
+	}
+	if len(d.choices) > 0 {
+		d.choices[0].emit = emit
+		defer func() { d.choices[0].emit = nil }()
+	}
+	if string(data) == "[DONE]" {
+		d.end()
+		return nil
+	}
+	d.frames++
+	if f.Event == "error" {
+		return d.inBand(data)
+	}
+	if rawjson.Valid(data) {
+		return d.value(data, emit)
+	}
+	// Events that lost the empty line between them come as lines of one.
+	if bytes.IndexByte(data, '\n') >= 0 && chatLinesValid(data) {
+		for line := range bytes.Lines(data) {
+			if err := d.Frame(wire.Frame{Event: f.Event, Data: line}, emit); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return d.broke("an event of the stream is no JSON")
+}
+
+// chatLifeSign tells the frames that only say that the connection lives.
+func chatLifeSign(event string, data []byte) bool {
+	switch event {
+	case "ping", "heartbeat", "keepalive", "keep-alive":
+		return true
+	}
+	if data[0] == ':' {
+		return true
+	}
+	if data[0] == '{' || data[0] == '[' {
+		return false
+	}
+	switch word := strings.ToLower(strings.Trim(string(data), `"`)); word {
+	case "ping", "heartbeat", "keepalive", "keep-alive", "null":
+		return true
+	}
+	return false
+}
+
+func chatLinesValid(data []byte) bool {
+	for line := range bytes.Lines(data) {
+		line = bytes.TrimSpace(line)
+		if len(line) > 0 && string(line) != "[DONE]" && !rawjson.Valid(line) {
+			return false
+		}
+	}
+	return true
+}
+
+// value takes in one JSON value of the stream.
+func (d *chatDecoder) value(data []byte, emit func(ninelives.Event) bool) error {
+	if data[0] == '{' {
+		return d.chunk(data, emit)
+	}
+	if data[0] == '[' && rawjson.Kind(rawjson.Get(data[1:], "error")) != 0 {
+		return d.inBand(data)
+	}
+	return d.broke("an event of the stream is no completion chunk")
+}
+
+// chunk takes in a chunk, or a whole completion.
+func (d *chatDecoder) chunk(data []byte, emit func(ninelives.Event) bool) error {
+	var choices, failure []byte
+	if !chatIsAnswer(data) {
+		if chatIsError(data) {
+			return d.inBand(data)
+		}
+		return nil
+	}
+	for m := range rawjson.Members(data) {
+		switch string(m.Name) {
+		case "id":
+			if d.id == "" {
+				d.id = rawjson.String(m.Value)
+			}
+		case "model":
+			if len(m.Value) > 2 && !rawjson.Is(m.Value, d.model) {
+				d.model = rawjson.String(m.Value)
+			}
+		case "created":
+			if n := chatCreated(m.Value); n > 0 {
+				d.created = n
+			}
+		case "object":
+		case "choices":
+			choices = m.Value
+		case "usage":
+			if !rawjson.Empty(m.Value) {
+				d.usage, d.xGroq = append(d.usage[:0], m.Value...), false
+			}
+		case "error":
+			if !rawjson.Empty(m.Value) {
+				failure = m.Value
+			}
+		case "x_groq":
+			if own := rawjson.Get(m.Value, "usage"); own != nil && (d.usage == nil || d.xGroq) {
+				d.usage, d.xGroq = append(d.usage[:0], own...), true
+			}
+			d.members.add(m)
+		default:
+			d.members.add(m)
+		}
+	}
+	if failure != nil {
+		return d.inBand(data)
+	}
+	position := int64(0)
+	for raw := range rawjson.Elements(choices) {
+		if err := d.choice(raw, position, emit); err != nil {
+			return err
+		}
+		position++
+	}
+	return nil
+}
+
+// chatIsAnswer: an object that has what answers have.
+func chatIsAnswer(data []byte) bool {
+	for m := range rawjson.Members(data) {
+		switch string(m.Name) {
+		case "choices":
+			return rawjson.Kind(m.Value) == '[' || rawjson.Null(m.Value) && rawjson.Null(rawjson.Get(data, "error"))
+		case "usage":
+			if rawjson.Kind(m.Value) == '{' {
+				return true
+			}
+		case "object":
+			if rawjson.Is(m.Value, "chat.completion.chunk") || rawjson.Is(m.Value, "chat.completion") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// chatIsError: an object without an answer that says what went wrong, in one of
+// the forms that servers have for it.
+func chatIsError(data []byte) bool {
+	for m := range rawjson.Members(data) {
+		switch string(m.Name) {
+		case "error", "errors", "detail", "message", "msg", "error_msg", "error_message", "base_resp":
+			if !rawjson.Empty(m.Value) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// choice takes in one choice of a chunk.
+func (d *chatDecoder) choice(raw []byte, position int64, emit func(ninelives.Event) bool) error {
+	var index, delta, message, text, finish, logprobs, failure []byte
+	for m := range rawjson.Members(raw) {
+		switch string(m.Name) {
+		case "index":
+			index = m.Value
+		case "delta":
+			delta = m.Value
+		case "message":
+			message = m.Value
+		case "text":
+			text = m.Value
+		case "finish_reason":
+			finish = m.Value
+		case "logprobs":
+			logprobs = m.Value
+		case "error":
+			failure = m.Value
+		}
+	}
+	place, ok := rawjson.Int(index)
+	if !ok {
+		place = position
+	}
+	c := d.at(place, emit)
+	for m := range rawjson.Members(raw) {
+		switch string(m.Name) {
+		case "index", "delta", "message", "text", "finish_reason", "logprobs":
+		case "error":
+			if !rawjson.Empty(m.Value) {
+				continue
+			}
+			fallthrough
+		default:
+			c.own.add(m)
+		}
+	}
+	if !rawjson.Empty(failure) {
+		if c == d.choices[0] {
+			return d.inBand(raw)
+		}
+		d.warn("a further choice failed")
+	}
+	c.logprobs.add(logprobs)
+	good := true
+	if !rawjson.Empty(delta) {
+		good = c.delta(delta)
+	}
+	// Some servers end a stream with the whole message, or send it beside an
+	// empty delta: it counts only if nothing has come in deltas.
+	if rawjson.Kind(message) == '{' && len(c.parts) == 0 {
+		c.whole = true
+		good = c.delta(message) && good
+	}
+	if rawjson.Kind(text) == '"' && delta == nil && message == nil {
+		c.text(text)
+	}
+	if !good {
+		return d.broke("a piece of a tool call could belong to several calls")
+	}
+	if word := rawjson.String(finish); chatWord(word) != "" {
+		if !rawjson.Is(finish, c.finishRaw) || !c.finished {
+			c.finishRaw, c.finished = word, true
+		}
+		c.finish()
+		if class, why := chatFinishFault(word, c.said()); class != "" && c == d.choices[0] {
+			f := d.newFault(class, why)
+			f.Code = word
+			c.finished = false // it is no end that stands
+			return d.fail(f)
+		}
+	}
+	return nil
+}
+
+// at is the choice with an index; a new one begins with it.
+func (d *chatDecoder) at(index int64, emit func(ninelives.Event) bool) *chatChoice {
+	for _, c := range d.choices {
+		if c.index == index {
+			return c
+		}
+	}
+	c := &chatChoice{d: d, index: index, calls: wire.NewCalls(d.o.Tools), splitter: wire.NewTextSplitter(d.o)}
+	if len(d.choices) == 0 {
+		c.emit = emit
+	}
+	d.choices = append(d.choices, c)
+	return c
+}
+
+// end takes in [DONE].
+func (d *chatDecoder) end() {
+	d.done, d.closed = true, true
+	if len(d.choices) == 0 {
+		return
+	}
+	c := d.choices[0]
+	if !c.finished && c.said() && !c.open() {
+		c.finished = true
+		d.warn("the end of the answer was inferred from [DONE]: the server gave no finish_reason")
+	}
+	c.finish()
+}
+
+func (d *chatDecoder) warn(text string) { d.warnings = append(d.warnings, text) }
+
+// answer tells this answer apart from others.
+func (d *chatDecoder) answer() string { return fmt.Sprintf("%s/%s/%d", d.id, d.model, d.created) }
+
+// inBand takes in an error that came inside the answer. After the end it is
+// only noted: the answer stands.
+func (d *chatDecoder) inBand(data []byte) error {
+	f := wire.Classify(wire.Answer{Status: 200, Body: data, Candidate: d.o.Candidate, InBand: true})
+	if f.Class == ninelives.ClassUnknown && len(d.choices) > 0 && len(d.choices[0].parts) > 0 {
+		f.Class, f.Scope = ninelives.ClassStreamBroken, ninelives.ScopeModel // an answer was under way
+	}
+	return d.fail(f)
+}
+
+func (d *chatDecoder) broke(why string) error {
+	return d.fail(d.newFault(ninelives.ClassStreamBroken, why))
+}
+
+func (d *chatDecoder) fail(f *ninelives.Fault) error {
+	if d.finished() {
+		d.warn("after the end of the answer: " + f.Message)
+		return nil
+	}
+	if len(d.choices) > 0 {
+		d.choices[0].emit = nil
+	}
+	d.closed = true
+	f.Partial = d.response()
+	d.fault = f
+	return f
+}
+
+func (d *chatDecoder) newFault(class ninelives.Class, message string) *ninelives.Fault {
+	scope := ninelives.ScopeModel
+	switch class {
+	case ninelives.ClassFormat, ninelives.ClassContextLength, ninelives.ClassEmpty:
+		scope = ninelives.ScopeRequest
+	}
+	return &ninelives.Fault{
+		Class: class, Scope: scope, Phase: ninelives.PhaseStream, Status: 200,
+		Message: message, Candidate: d.o.Candidate.Name(), Billed: ninelives.BilledMaybe,
+	}
+}
+
+// Response implements wire.Decoder.
+func (d *chatDecoder) Response(cause error) (*ninelives.Response, error) {
+	if d.fault != nil {
+		return nil, d.fault
+	}
+	if len(d.choices) > 0 && d.choices[0].finished {
+		r := d.response()
+		if f := wire.Overflow(r, d.o); f != nil {
+			return nil, f
+		}
+		return r, nil
+	}
+	var f *ninelives.Fault
+	switch {
+	case cause != nil:
+		f = d.newFault(ninelives.ClassStreamBroken, "the stream broke off: "+wire.Redact(cause.Error()))
+	case d.frames == 0:
+		f = d.newFault(ninelives.ClassEmpty, "the stream ended without an event")
+	case d.done && (len(d.choices) == 0 || !d.choices[0].said()):
+		f = d.newFault(ninelives.ClassEmpty, "the stream ended without an answer")
+	case d.done:
+		f = d.newFault(ninelives.ClassStreamBroken, "the stream ended in the middle of a tool call")
+	default:
+		f = d.newFault(ninelives.ClassStreamBroken, "the stream ended without a finish_reason and without [DONE]")
+	}
+	f.Err = cause
+	if d.frames > 0 {
+		f.Partial = d.response()
+	}
+	return nil, f
+}
+
+// response gives the answer so far.
+func (d *chatDecoder) response() *ninelives.Response {
+	r := &ninelives.Response{
+		ID:       d.id,
+		Model:    d.model,
+		Extra:    d.members.extra(),
+		Warnings: d.warnings,
+		Message:  ninelives.Message{Role: ninelives.RoleAssistant},
+	}
+	if d.created > 0 {
+		r.Created = time.Unix(d.created, 0).UTC()
+	}
+	if d.usage != nil {
+		r.Usage = chatUsage(d.usage, d.o.Dialect.OutputExcludesReasoning)
+	}
+	for i, c := range d.choices {
+		c.finish()
+		message, finish := c.message(), ninelives.FinishReason("")
+		if c.finished {
+			finish = c.ending(message, r.Usage)
+		}
+		c.finishArguments(&message, !c.finished || finish == ninelives.FinishLength)
+		if i == 0 {
+			r.Message, r.Finish, r.FinishRaw = message, finish, c.finishRaw
+			r.Logprobs, r.ChoiceExtra = c.logprobs.extra(), c.own.extra()
+			continue
+		}
+		r.Choices = append(r.Choices, ninelives.Choice{
+			Message: message, Finish: finish, FinishRaw: c.finishRaw,
+			Logprobs: c.logprobs.extra(), Extra: c.own.extra(),
+		})
+	}
+	return r
+}
+
+// ending is how a choice ended, corrected by what it shows.
+func (c *chatChoice) ending(message ninelives.Message, usage ninelives.Usage) ninelives.FinishReason {
+	said := chatFinish(c.finishRaw)
+	if said == "" {
+		said = ninelives.FinishStop // vouched for by [DONE], or whole
+	}
+	if said == ninelives.FinishToolCalls && c.calls.Len() > 0 && len(message.ToolCalls()) == 0 {
+		said = ninelives.FinishStop // the only call was the forced output
+	}
+	o := c.d.o
+	if len(c.d.choices) > 1 {
+		o.MaxTokens = 0 // usage counts all choices together
+	}
+	return wire.Ending(&ninelives.Response{Message: message, Finish: said, Usage: usage}, o)
+}
