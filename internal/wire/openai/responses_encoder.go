@@ -15,7 +15,8 @@ import (
 // Each part of the answer is an output item of its own, except that parts of
 // reasoning that follow each other are the summaries of one. An item is only
 // told to be done at the end of the answer: clients run a call, and keep a
-// piece of reasoning, as soon as its item is done.
+// piece of reasoning, as soon as its item is done. All reasoning is told as a
+// summary, which every client shows.
 type ResponsesEncoder struct {
 	o       wire.EncodeOptions
 	seq     int64
@@ -164,7 +165,7 @@ func (e *ResponsesEncoder) about(dst []byte, kind string, h responsesHead, r *ni
 	w.Name("response")
 	w.response(h, r, func() {
 		for _, it := range e.items {
-			if it.json != nil {
+			if it.json != nil { // it is done
 				w.Raw(it.json)
 			}
 		}
@@ -273,15 +274,11 @@ func (e *ResponsesEncoder) announce(dst []byte, it *responsesOut, p *responsesOu
 	w.IntMember("output_index", int64(p.item))
 	w.Name("item")
 	prefix := "msg"
-	switch part := p.part.(type) {
+	switch p.part.(type) {
 	case ninelives.ToolCall:
 		it.kind, prefix = "function_call", "fc"
 	case ninelives.Reasoning:
 		it.kind, prefix = "reasoning", "rs"
-	case ninelives.Opaque:
-		it.kind = part.Kind
-		w.Raw(part.Raw.JSON)
-		return e.end(dst, "response.output_item.added")
 	default:
 		it.kind = "message"
 	}
@@ -386,15 +383,13 @@ func (e *ResponsesEncoder) whole(dst []byte, index int, part ninelives.Part) []b
 			return dst // nothing that a client of this protocol could read or keep
 		}
 		if e.parts[index] == nil && p.Text == "" {
-			e.single(part)
-			return dst
+			return e.single(dst, part)
 		}
 		text, like = p.Text, ninelives.Reasoning{}
 	case ninelives.ToolCall:
 		text, like = p.Arguments, ninelives.ToolCall{ID: p.ID, Name: p.Name}
 	default:
-		e.single(part)
-		return dst
+		return e.single(dst, part)
 	}
 	had := ""
 	if p := e.parts[index]; p != nil {
@@ -414,10 +409,20 @@ func (e *ResponsesEncoder) whole(dst []byte, index int, part ninelives.Part) []b
 	return dst
 }
 
-// single adds an item that is told at its end only.
-func (e *ResponsesEncoder) single(part ninelives.Part) {
-	p := &responsesOutPart{item: len(e.items), part: part, ended: true}
-	e.items = append(e.items, &responsesOut{parts: []*responsesOutPart{p}})
+// single writes an item that has nothing to be told in pieces.
+func (e *ResponsesEncoder) single(dst []byte, part ninelives.Part) []byte {
+	index := len(e.items)
+	w := responsesWriter{answer: true, stem: responsesStem(e.o.ID), items: index}
+	w.turn(ninelives.Message{Role: ninelives.RoleAssistant, Parts: []ninelives.Part{part}})
+	if w.B == nil {
+		return dst
+	}
+	p := &responsesOutPart{item: index, part: part, ended: true}
+	e.items = append(e.items, &responsesOut{parts: []*responsesOutPart{p}, json: w.B})
+	ev := e.begin("response.output_item.added")
+	ev.IntMember("output_index", int64(index))
+	ev.RawMember("item", w.B)
+	return e.end(dst, "response.output_item.added")
 }
 
 // closeItem ends an item with the events that tell it in full.
@@ -425,16 +430,10 @@ func (e *ResponsesEncoder) closeItem(dst []byte, index int, it *responsesOut, cu
 	for _, p := range it.parts {
 		dst = e.endPart(dst, p)
 	}
-	w := responsesWriter{answer: true, stem: responsesStem(e.o.ID), items: index, fixed: it.id, cut: cut}
-	w.turn(ninelives.Message{Role: ninelives.RoleAssistant, Parts: it.message()})
-	if it.json = w.B; it.json == nil {
-		return dst
-	}
-	if it.id == "" {
-		ev := e.begin("response.output_item.added")
-		ev.IntMember("output_index", int64(index))
-		ev.RawMember("item", it.json)
-		dst = e.end(dst, "response.output_item.added")
+	if it.json == nil {
+		w := responsesWriter{answer: true, stem: responsesStem(e.o.ID), items: index, fixed: it.id, cut: cut}
+		w.turn(ninelives.Message{Role: ninelives.RoleAssistant, Parts: it.message()})
+		it.json = w.B
 	}
 	if call, ok := it.parts[0].part.(ninelives.ToolCall); ok {
 		ev := e.beginPart(it.parts[0], "response.function_call_arguments.done")
@@ -471,11 +470,8 @@ func (it *responsesOut) message() []ninelives.Part {
 			} else if _, begins := responsesItemOf(v.Extra); begins {
 				v.Extra = ninelives.Extra{}
 			}
-			if v.Provenance.Blob = blob; it.id != "" {
-				v.ID = it.id
-			}
-			parts = append(parts, v)
-		default:
+			v.ID, v.Provenance.Blob = it.id, blob
+			v.Summary, v.Provenance.Field = true, responsesSummary // as it was told
 			parts = append(parts, v)
 		}
 	}

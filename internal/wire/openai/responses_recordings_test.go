@@ -48,7 +48,7 @@ func isResponsesStream(body []byte) bool {
 
 // streamResponses reads a stream to its end and checks that the deltas add up
 // to the parts of the answer.
-func streamResponses(t testing.TB, o wire.DecodeOptions, r io.Reader) (*ninelives.Response, error) {
+func streamResponses(t responsesT, o wire.DecodeOptions, r io.Reader) (*ninelives.Response, error) {
 	t.Helper()
 	d := openai.NewResponsesDecoder(o)
 	var told responsesDeltas
@@ -74,6 +74,13 @@ func streamResponses(t testing.TB, o wire.DecodeOptions, r io.Reader) (*ninelive
 		told.equal(t, resp.Message)
 	}
 	return resp, err
+}
+
+// responsesT is what a test and a property have in common.
+type responsesT interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
 }
 
 // responsesDeltas adds up what a stream told, part by part.
@@ -110,7 +117,7 @@ func (d *responsesDeltas) add(ev ninelives.Event) bool {
 }
 
 // equal checks the deltas against the whole answer.
-func (d *responsesDeltas) equal(t testing.TB, m ninelives.Message) {
+func (d *responsesDeltas) equal(t responsesT, m ninelives.Message) {
 	t.Helper()
 	for i, part := range m.Parts {
 		var told ninelives.Part

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -50,14 +52,24 @@ func TestResponsesRequestRoundTrip(t *testing.T) {
 			t.Fatalf("stream is %v", stream)
 		}
 		if !reflect.DeepEqual(got, want) {
-			t.Fatalf("%s\n got %s\nwant %s", enc.Body, show(got), show(want))
+			t.Fatalf("%s\n got %s\nwant %s", enc.Body, showResponses(got), showResponses(want))
 		}
 	})
 }
 
-func show(v any) string {
-	return strings.NewReplacer("ninelives.", "", "JSON:[]uint8", "JSON").Replace(fmt.Sprintf("%+v", v))
+// showResponses prints a value with its bytes as text.
+func showResponses(v any) string {
+	return showResponsesBytes.ReplaceAllStringFunc(fmt.Sprintf("%+v", v), func(list string) string {
+		var b []byte
+		for _, n := range strings.Fields(list[1 : len(list)-1]) {
+			c, _ := strconv.Atoi(n)
+			b = append(b, byte(c))
+		}
+		return fmt.Sprintf("%q", b)
+	})
 }
+
+var showResponsesBytes = regexp.MustCompile(`\[\d+( \d+)*\]`)
 
 // responsesGenExtra draws unknown members, spelt in unusual ways.
 func responsesGenExtra(t *rapid.T, label string) ninelives.Extra {
@@ -266,7 +278,7 @@ func TestResponsesRequestsOfClients(t *testing.T) {
 			body: `{"model":"gpt-x","input":"Hi","stream":true}`,
 			check: func(t *testing.T, req *ninelives.Request) {
 				if want := []ninelives.Message{ninelives.UserText("Hi")}; !reflect.DeepEqual(req.Messages, want) {
-					t.Errorf("messages %s", show(req.Messages))
+					t.Errorf("messages %s", showResponses(req.Messages))
 				}
 			},
 			sent: `{"model":"gpt-x","input":[{"type":"message","role":"user","content":"Hi"}]}`,
@@ -291,7 +303,7 @@ func TestResponsesRequestsOfClients(t *testing.T) {
 			body: `{"model":"gpt-x","input":"Hi","text":{"verbosity":"low","format":{"type":"json_schema","name":"cat","schema":{"type":"object"},"x":[ ]}}}`,
 			check: func(t *testing.T, req *ninelives.Request) {
 				if req.Output == nil || req.Output.Name != "cat" || string(req.Output.Schema) != `{"type":"object"}` {
-					t.Errorf("output %s", show(req.Output))
+					t.Errorf("output %s", showResponses(req.Output))
 				}
 			},
 			sent: `{"model":"gpt-x","input":[{"type":"message","role":"user","content":"Hi"}],"text":{"format":{"type":"json_schema","name":"cat","schema":{"type":"object"},"x":[ ]},"verbosity":"low"}}`,
@@ -309,10 +321,10 @@ func TestResponsesRequestsOfClients(t *testing.T) {
 				}
 				turn := req.Messages[1]
 				if turn.Reasoning() != "AB" || len(turn.ToolCalls()) != 1 || turn.Parts[1].(ninelives.Reasoning).Provenance.Blob != "gAAA" {
-					t.Errorf("turn %s", show(turn))
+					t.Errorf("turn %s", showResponses(turn))
 				}
 				if r := req.Messages[2].Parts[0].(ninelives.ToolResult); r.Name != "look" || r.Text() != "42" {
-					t.Errorf("result %s", show(r))
+					t.Errorf("result %s", showResponses(r))
 				}
 			},
 			sent: `{"model":"gpt-x","input":[{"type":"message","role":"user","content":"Hi"},{"type":"reasoning","summary":[{"type":"summary_text","text":"A"},{"type":"summary_text","text":"B"}],"encrypted_content":"gAAA"},{"type":"function_call","call_id":"c1","name":"look","arguments":"{}"},{"type":"function_call_output","call_id":"c1","output":"42"},{"type":"message","role":"assistant","content":[{"type":"output_text","text":"It is 42.","annotations":[]}]},{"type":"message","role":"user","content":"Thanks"}]}`,
@@ -487,7 +499,7 @@ func TestResponsesRequestsFromElsewhere(t *testing.T) {
 			if tt.change != nil {
 				tt.change(&target)
 			}
-			before := show(tt.req)
+			before := showResponses(tt.req)
 			enc, err := openai.EncodeResponsesRequest(tt.req, target)
 			if err != nil {
 				t.Fatal(err)
@@ -498,7 +510,7 @@ func TestResponsesRequestsFromElsewhere(t *testing.T) {
 			if len(enc.Notes) != tt.notes {
 				t.Errorf("notes %q, want %d", enc.Notes, tt.notes)
 			}
-			if show(tt.req) != before {
+			if showResponses(tt.req) != before {
 				t.Error("the request was changed")
 			}
 		})

@@ -425,6 +425,10 @@ func (d *responsesDecoder) finish(it *responsesItem, raw []byte) {
 func (d *responsesDecoder) settle(p *responsesPart, part ninelives.Part) {
 	switch v := part.(type) {
 	case ninelives.Text:
+		if v.Text == "" && p.kind == responsesKindRefusal {
+			part = ninelives.Refusal{Text: p.text.String(), Meta: v.Meta} // the item says nothing itself
+			break
+		}
 		if p.kind != responsesKindCall { // a forced tool's arguments
 			p.kind = responsesKindText
 		}

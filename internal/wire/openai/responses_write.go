@@ -247,8 +247,8 @@ func (w *responsesWriter) said(part ninelives.Part, extra ninelives.Extra) {
 	}
 	if !w.inItem {
 		w.beginMessage(members, begins)
-		if begins && rawjson.Get(members, responsesContent) != nil {
-			return // an item without a first part
+		if t, ok := part.(ninelives.Text); ok && t.Text == "" && rawjson.Get(members, "content") != nil {
+			return // it stands for an item without a first part
 		}
 	}
 	w.content++
