@@ -273,12 +273,12 @@ func (d *decider) asked(i int) bool {
 	return false
 }
 
-// dead says that candidate i failed in a way that no repetition helps.
+// dead says that candidate i last failed in a way that no repetition helps, or
+// gave an answer whose own steps are spent.
 func (d *decider) dead(i int) bool {
-	for k := range d.s.Attempts {
-		a := &d.s.Attempts[k]
-		if a.Candidate == i && a.Fault != nil && !mayAgain(a.Fault, d.p.rule(a.Fault.Class)) {
-			return true
+	for k := len(d.s.Attempts) - 1; k >= 0; k-- {
+		if a := &d.s.Attempts[k]; a.Candidate == i && a.Fault != nil {
+			return !a.countsAsFault() || !mayAgain(a.Fault, d.p.rule(a.Fault.Class))
 		}
 	}
 	return false

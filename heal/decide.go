@@ -246,7 +246,7 @@ func (d *decider) retry(a *Attempt, rule Rule) Decision {
 		return d.start(next, Decision{Reason: ReasonFailover, Probe: probe, Change: d.carried(a, next),
 			Why: d.whyNext(a, rule, same, tried)})
 	}
-	if again && mayAgain(f, rule) {
+	if again && a.countsAsFault() && mayAgain(f, rule) {
 		return d.start(a.Candidate, Decision{Reason: ReasonRetry, Wait: wait, Change: change,
 			Why: "no other candidate is left: " + string(f.Class)})
 	}

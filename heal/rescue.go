@@ -28,11 +28,7 @@ func (k *kept) seam(prefill bool) *seam {
 
 // keep makes a truncated answer the beginning of a longer one.
 func (c *call) keep(resp *ninelives.Response) {
-	k := &kept{parts: resp.Message.Parts, text: resp.Text(), first: resp, usage: resp.Usage}
-	if c.kept != nil {
-		k.rounds = c.kept.rounds
-	}
-	c.kept = k
+	c.kept = &kept{parts: resp.Message.Parts, text: resp.Text(), first: resp, usage: resp.Usage, rounds: resp.Continued}
 }
 
 // keepTold makes what the consumer holds of a broken stream the beginning.

@@ -25,12 +25,10 @@ type seam struct {
 	open bool   // the seam is behind us
 }
 
-// Overlaps shorter than these are coincidence: a whole clause proves itself,
-// a few letters only where they begin with a word.
+// A repetition of sureOverlap bytes proves itself; restartOverlap bytes of the
+// beginning make a restart.
 const (
-	sureOverlap = 20
-	wordOverlap = 4
-	// restartOverlap is how much of the beginning makes a restart.
+	sureOverlap    = 20
 	restartOverlap = 24
 )
 
@@ -93,17 +91,23 @@ func (s *seam) match(end bool) (overlap int, sure bool, fault *ninelives.Fault) 
 	return s.space(), true, nil
 }
 
-// significant says that an overlap of n bytes is a repetition.
+// significant says that an overlap of n bytes is a repetition. A model that is
+// asked to go on is not in the middle of its own text: if it begins with the
+// word that the text ends with, it says it again, or two words would be glued
+// together. A model that continues a prefill may well repeat a word on purpose.
 func (s *seam) significant(n int) bool {
 	if n >= sureOverlap || n == len(s.told) {
 		return true
 	}
-	if s.prefill || n < wordOverlap {
+	if s.prefill {
 		return false
 	}
 	before, _ := utf8.DecodeLastRuneInString(s.told[:len(s.told)-n])
-	return !unicode.IsLetter(before) && !unicode.IsDigit(before)
+	first, _ := utf8.DecodeRuneInString(s.told[len(s.told)-n:])
+	return inWord(first) && !inWord(before)
 }
+
+func inWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 
 // space is how much of the white space at the end of told the continuation
 // repeats: a prefill is sent without it.
