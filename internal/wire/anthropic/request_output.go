@@ -4,20 +4,22 @@ import (
 	"slices"
 
 	ninelives "github.com/ninelives-ai/ninelives"
+	"github.com/ninelives-ai/ninelives/internal/wire"
 	"github.com/ninelives-ai/ninelives/internal/wire/rawjson"
 )
 
-// schemaSupport is how the target enforces structured output by itself. A
-// schema that the native form cannot express is left to a forced tool.
-func (e *request) schemaSupport() ninelives.SchemaSupport {
-	support := e.target.Candidate.Schema
-	if e.target.Dialect.SchemaSet {
-		support = e.target.Dialect.Schema
-	}
-	if support == ninelives.SchemaNative && !closable(e.req.Output.Schema) {
+// outputSupport is how the target enforces the output by itself. A schema that
+// the native form cannot express is left to a forced tool; there is no JSON
+// mode without a schema.
+func outputSupport(o *ninelives.Output, t wire.Target) ninelives.SchemaSupport {
+	support := wire.OutputSupport(o, t)
+	switch {
+	case support == ninelives.SchemaNative && closable(o.Schema), support == ninelives.SchemaTool:
+		return support
+	case support == ninelives.SchemaNative && !t.Dialect.NoTools:
 		return ninelives.SchemaTool
 	}
-	return support
+	return ninelives.SchemaNone
 }
 
 // outputName is the name of the forced tool where the caller gave none.
@@ -27,7 +29,7 @@ const outputName = "structured_output"
 // only force a tool; nil otherwise.
 func (e *request) forcedOutput() *ninelives.Tool {
 	o := e.req.Output
-	if o == nil || o.Schema == nil || e.schemaSupport() != ninelives.SchemaTool || e.target.Dialect.NoTools {
+	if e.support != ninelives.SchemaTool {
 		return nil
 	}
 	t := ninelives.Tool{Name: o.Name, Description: o.Description, Schema: o.Schema, Strict: o.Strict}
@@ -47,7 +49,7 @@ func (e *request) forcedOutput() *ninelives.Tool {
 // with what else the caller's own parameter has.
 func (e *request) outputConfig(think thinking, own []byte) {
 	w, o := &e.w, e.req.Output
-	native := o != nil && o.Schema != nil && e.schemaSupport() == ninelives.SchemaNative
+	native := e.support == ninelives.SchemaNative
 	own = without(own, "effort")
 	if o != nil {
 		own = without(own, "format")

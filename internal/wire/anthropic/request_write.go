@@ -23,8 +23,12 @@ const filesBeta = "files-api-2025-04-14"
 func EncodeRequest(req *ninelives.Request, t wire.Target) (wire.Encoded, error) {
 	t.Candidate.Protocol = protocol
 	t.Dialect.DeveloperRole = false // the protocol has no such role
+	support := outputSupport(req.Output, t)
+	if req.Output != nil && support == ninelives.SchemaNone {
+		req = wire.Instruct(req, wire.OutputInstruction(req.Output))
+	}
 	prepared := wire.Prepare(req, t)
-	e := request{req: prepared.Request, target: t}
+	e := request{req: prepared.Request, target: t, support: support}
 	e.w.notes = prepared.Notes
 	e.w.strip = t.Dialect.StripFields
 	if err := e.check(); err != nil {
@@ -44,9 +48,10 @@ func EncodeRequest(req *ninelives.Request, t wire.Target) (wire.Encoded, error) 
 
 // request writes one request.
 type request struct {
-	req    *ninelives.Request
-	target wire.Target
-	w      writer
+	req     *ninelives.Request
+	target  wire.Target
+	w       writer
+	support ninelives.SchemaSupport // of the output
 	// output is the tool that is forced to get structured output; nil if none.
 	output *ninelives.Tool
 }
