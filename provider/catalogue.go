@@ -117,7 +117,7 @@ func Known(provider, model string) ninelives.Capabilities {
 	}
 	if f := c.family(model); f != nil {
 		caps.Window, caps.WindowSource = f.Window, windowFamily
-		caps.Images, caps.Files, caps.Prefill = f.Images, f.Files, f.Prefill
+		caps.Images, caps.Files, caps.Prefill = f.Images || saysVision.MatchString(plainName(model)), f.Files, f.Prefill
 		f.apply(&caps)
 	}
 	return caps
@@ -192,7 +192,8 @@ func (c *catalogue) makers(name string) []string {
 		}
 		makers = append(makers, p)
 	}
-	if f := c.family(name); f != nil {
+	// A path before the name is a host's, and part of its name for the model.
+	if f := c.family(name); f != nil && !strings.Contains(name, "/") {
 		add(f.Provider)
 	}
 	for _, m := range c.Models {
@@ -206,6 +207,7 @@ func (c *catalogue) makers(name string) []string {
 var (
 	snapshotDate = regexp.MustCompile(`-(20\d{6}|20\d\d-\d\d-\d\d|\d\d-\d{4}|\d{4}|latest|preview)$`)
 	pForPoint    = regexp.MustCompile(`(\d)p(\d)`)
+	saysVision   = regexp.MustCompile(`(^|[-_.]|\d)(vl|vision|omni|v)($|[-_.])`)
 	bedrockEnd   = regexp.MustCompile(`-v\d+$`)
 )
 
@@ -219,11 +221,10 @@ func plainName(name string) string {
 	if i := strings.IndexAny(n, ":@"); i >= 0 {
 		n = n[:i]
 	}
-	n = bedrockEnd.ReplaceAllString(n, "")
 	n = strings.TrimPrefix(n, "zai-")
 	n = pForPoint.ReplaceAllString(n, "$1.$2")
 	if i := strings.Index(n, "anthropic."); i >= 0 {
-		n = n[i+len("anthropic."):]
+		n = bedrockEnd.ReplaceAllString(n[i+len("anthropic."):], "")
 	}
 	if strings.HasPrefix(n, "claude-") {
 		n = strings.ReplaceAll(n, ".", "-")

@@ -54,6 +54,7 @@ func TestHostsOwnSpellingsFindTheModel(t *testing.T) {
 		{"openai", "gpt-4-0613", 8_192},
 		{"openai", "gpt-4.1-2025-04-14", 1_047_576},
 		{"ollama", "qwen3:8b", 131_072},
+		{"azure", "deepseek-v4", 1_000_000},
 		{"minimax", "minimax-m2.5", 200_000},
 	} {
 		if got := Known(c.provider, c.model); got.Window != c.window {
@@ -86,6 +87,11 @@ func TestAbilitiesComeFromModelFamilyAndProvider(t *testing.T) {
 	}
 	if c := Known("openai", "nobody-knows"); !c.Tools || !c.Images || c.Schema != ninelives.SchemaNative {
 		t.Errorf("an unknown model is assumed able: %+v", c)
+	}
+	for model, images := range map[string]bool{"qwen2.5-vl-7b": true, "llama3.2-vision:11b": true, "glm-4.1v-thinking": true, "qwen2.5:7b": false, "deepseek-v3": false} {
+		if c := Known("ollama", model); c.Images != images {
+			t.Errorf("%s: images %v, want %v", model, c.Images, images)
+		}
 	}
 	if c := Known("perplexity", "sonar-pro"); c.Tools {
 		t.Error("sonar takes no tools")

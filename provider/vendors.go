@@ -117,6 +117,12 @@ func Providers() []string {
 	return names
 }
 
+// IsProvider reports whether Open knows a provider by this name or alias.
+func IsProvider(name string) bool {
+	_, ok := vendorNamed(name)
+	return ok
+}
+
 // nearestVendor is ` (did you mean "anthropic"?)` for a misspelt provider, or empty.
 func nearestVendor(name string) string {
 	var names []string

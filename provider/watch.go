@@ -2,12 +2,12 @@ package provider
 
 import (
 	"context"
-	"fmt"
 	"net/http/httptrace"
 	"sync"
 	"time"
 
 	ninelives "github.com/ninelives-ai/ninelives"
+	"github.com/ninelives-ai/ninelives/internal/wire"
 )
 
 // clock is one of the bounds of an attempt.
@@ -25,54 +25,11 @@ const (
 	clocks
 )
 
-// expiry is the cause of an attempt that a clock has ended.
-type expiry struct {
-	clock clock
-	after time.Duration
-	phase ninelives.Phase
-	rate  float64
-}
-
-func (e *expiry) Error() string {
-	switch e.clock {
-	case clockDial:
-		return fmt.Sprintf("no connection within %v (dial clock)", e.after)
-	case clockHeaders:
-		return fmt.Sprintf("no response headers within %v (headers clock)", e.after)
-	case clockFirst:
-		return fmt.Sprintf("nothing of the answer came within %v (first-event clock)", e.after)
-	case clockLiveness:
-		return fmt.Sprintf("the stream was silent for %v (liveness clock)", e.after)
-	case clockProgress:
-		return fmt.Sprintf("the stream was kept open but the answer did not grow for %v (progress clock)", e.after)
-	case clockRate:
-		return fmt.Sprintf("the stream was slower than %g bytes/s over %v (rate clock)", e.rate, e.after)
-	case clockTotal:
-		return fmt.Sprintf("the attempt was not done within %v (attempt clock)", e.after)
-	default:
-		return fmt.Sprintf("nothing followed the end of the answer within %v", e.after)
-	}
-}
-
-// Timeout makes an expiry a net.Error of the timeout kind.
-func (e *expiry) Timeout() bool   { return true }
-func (e *expiry) Temporary() bool { return true }
-
-// fault is what an expired clock means. A dial that stalls is a fault of the
-// network: the model behind it was never asked.
-func (e *expiry) fault() *ninelives.Fault {
-	f := &ninelives.Fault{
-		Class:   ninelives.ClassTimeout,
-		Scope:   ninelives.ScopeModel,
-		Phase:   e.phase,
-		Message: e.Error(),
-		Billed:  ninelives.BilledMaybe,
-		Err:     e,
-	}
-	if e.clock == clockDial || e.phase == ninelives.PhaseDial {
-		f.Class, f.Scope, f.Billed = ninelives.ClassNetwork, ninelives.ScopeHost, ninelives.BilledNo
-	}
-	return f
+// clockNames are the clocks as an error names them.
+var clockNames = [clocks]string{
+	clockDial: wire.ClockDial, clockHeaders: wire.ClockHeaders, clockFirst: wire.ClockFirstEvent,
+	clockLiveness: wire.ClockLiveness, clockProgress: wire.ClockProgress, clockRate: wire.ClockRate,
+	clockTotal: wire.ClockTotal, clockLinger: "linger",
 }
 
 // watch knows how far one attempt has come and ends it when a clock runs out.
@@ -80,7 +37,7 @@ func (e *expiry) fault() *ninelives.Fault {
 // A clock is an amount of waiting that is left. It is used up only between
 // enter and leave, while the provider is being waited for: a consumer that
 // takes its time with an event takes it from no clock. Ending the attempt is
-// cancelling its context, with the expiry as the cause.
+// cancelling its context, with a *wire.ClockError as the cause.
 type watch struct {
 	limits ninelives.Clocks
 	cancel context.CancelCauseFunc
@@ -218,7 +175,7 @@ func (w *watch) ring() {
 		return
 	}
 	w.over = true
-	w.cancel(&expiry{clock: c, after: w.limit(c), phase: w.phase, rate: w.limits.MinRate})
+	w.cancel(&wire.ClockError{Clock: clockNames[c], Limit: w.limit(c)})
 }
 
 // end stops everything; no clock fires after it.

@@ -1,0 +1,13 @@
+// Package config reads what a user has set: one YAML file, its environment
+// references, and flags on top.
+//
+//	file.go    the settings, as a file has them
+//	load.go    finding, reading and layering files
+//	source.go  one file as a tree: positions, other tools' names, ${ENV}
+//	policy.go  the healing policy that the settings come to
+//	chain.go   the models that the settings come to
+//
+// What is wrong in a file is told with its place: "ninelives.yaml:3:5: …". A
+// setting that is not known is an error, as it is mostly a misspelt one; a
+// broken preset or fallback costs only itself.
+package config

@@ -1,0 +1,260 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/ninelives-ai/ninelives/heal"
+	"github.com/ninelives-ai/ninelives/internal/nearest"
+	"github.com/ninelives-ai/ninelives/provider"
+)
+
+// Config is what the files come to.
+type Config struct {
+	// Files are those that were read, the one that wins first.
+	Files []string
+	// Presets are the candidates by name.
+	Presets map[string]*Candidate
+	// Window is the context window of models that do not set their own; 0 if
+	// it is not set.
+	Window  int
+	Policy  heal.Policy
+	Consent provider.Consent
+	// CAFile and Proxy are the way to the providers; empty means the default.
+	CAFile string
+	Proxy  string
+
+	model     *ref
+	fallbacks []ref
+}
+
+// Default is the configuration without a file.
+func Default() *Config {
+	return &Config{Policy: heal.DefaultPolicy(), Presets: map[string]*Candidate{}}
+}
+
+// projectFile is looked for in the working directory only: a file further up
+// would steer requests from a place that one does not look at.
+const projectFile = "ninelives.yaml"
+
+// Paths are the places where a configuration may be, the one that wins first:
+// ninelives.yaml in dir, then config.yaml in the user's own directory
+// ($XDG_CONFIG_HOME/ninelives, else ~/.config/ninelives).
+func Paths(dir string, env provider.Env) []string {
+	paths := []string{filepath.Join(dir, projectFile)}
+	home, _ := lookup(env, "XDG_CONFIG_HOME")
+	if home == "" {
+		if user, ok := lookup(env, "HOME"); ok && user != "" {
+			home = filepath.Join(user, ".config")
+		}
+	}
+	if filepath.IsAbs(home) {
+		paths = append(paths, filepath.Join(home, "ninelives", "config.yaml"))
+	}
+	return paths
+}
+
+func lookup(env provider.Env, name string) (string, bool) {
+	if env == nil {
+		return os.LookupEnv(name)
+	}
+	return env(name)
+}
+
+// Load reads the files that exist, each over the ones after it: presets by
+// name, settings of the policy one by one, everything else as a whole. The
+// problems cost only the preset or fallback that they are about; the error
+// tells all that is wrong otherwise, a line each.
+func Load(paths []string, env provider.Env) (*Config, []Problem, error) {
+	c := Default()
+	var problems, fatal []Problem
+	var layered policy
+	for _, path := range slices.Backward(paths) {
+		text, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("config: %w", err)
+		}
+		c.Files = append([]string{path}, c.Files...)
+		s, err := parse(path, text, env)
+		if err != nil {
+			fatal = append(fatal, err.(Problem))
+			continue
+		}
+		if s.root == nil {
+			continue
+		}
+		p, f := c.layer(s, &layered)
+		problems, fatal = append(problems, p...), append(fatal, f...)
+	}
+	if len(fatal) == 0 {
+		p, err := layered.policy()
+		if err != nil {
+			fatal = append(fatal, Problem{Message: "policy: " + err.Error()})
+		}
+		c.Policy = p
+	}
+	if len(fatal) > 0 {
+		var lines []error
+		for _, p := range fatal {
+			lines = append(lines, p)
+		}
+		return nil, problems, errors.Join(lines...)
+	}
+	return c, problems, nil
+}
+
+// layer puts a file over what is there.
+func (c *Config) layer(s *source, layered *policy) (problems, fatal []Problem) {
+	names := fieldNames(fileType)
+	for _, pair := range s.root.Values {
+		switch name := pair.Key.GetToken().Value; name {
+		case "model":
+			r, p := s.ref(pair.Value)
+			if p != nil {
+				fatal = append(fatal, p...)
+				continue
+			}
+			c.model = &r
+		case "fallbackModels":
+			p, f := c.layerFallbacks(s, pair.Value)
+			problems, fatal = append(problems, p...), append(fatal, f...)
+		case "modelPresets":
+			p, f := c.layerPresets(s, pair.Value)
+			problems, fatal = append(problems, p...), append(fatal, f...)
+		case "window":
+			fatal = append(fatal, s.decode(pair.Value, &c.Window)...)
+		case "policy":
+			fatal = append(fatal, s.decode(pair.Value, layered)...)
+			fatal = append(fatal, layered.check(s, pair.Value)...)
+		case "consent":
+			var set consent
+			fatal = append(fatal, s.decode(pair.Value, &set)...)
+			if set.RemoteFallback != nil {
+				c.Consent.RemoteFallback = *set.RemoteFallback
+			}
+			if set.Vendors != nil {
+				c.Consent.Vendors = *set.Vendors
+				fatal = append(fatal, s.checkVendors(pair.Value, c)...)
+			}
+		case "network":
+			var set network
+			fatal = append(fatal, s.decode(pair.Value, &set)...)
+			if set.CAFile != "" {
+				c.CAFile = s.beside(set.CAFile)
+			}
+			if set.Proxy != "" {
+				c.Proxy = set.Proxy
+			}
+		default:
+			fatal = append(fatal, s.at(pair.Key, "there is no setting %q%s", name, nearest.Hint(name, names)))
+		}
+	}
+	return problems, fatal
+}
+
+// beside makes a path relative to the file that it stands in.
+func (s *source) beside(path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(filepath.Dir(s.name), path)
+}
+
+func (c *Config) layerFallbacks(s *source, n ast.Node) (problems, fatal []Problem) {
+	list, ok := n.(*ast.SequenceNode)
+	if !ok {
+		if _, null := n.(*ast.NullNode); null {
+			c.fallbacks = nil
+			return nil, nil
+		}
+		return nil, []Problem{s.at(n, "expected a list of models, like [fast, openai/gpt-5.4]")}
+	}
+	c.fallbacks = nil
+	for _, v := range list.Values {
+		r, p := s.ref(v)
+		if p != nil {
+			problems = append(problems, skipped("fallback", p)...)
+			continue
+		}
+		c.fallbacks = append(c.fallbacks, r)
+	}
+	return problems, nil
+}
+
+func (c *Config) layerPresets(s *source, n ast.Node) (problems, fatal []Problem) {
+	presets, ok := n.(*ast.MappingNode)
+	if !ok {
+		return nil, []Problem{s.at(n, "expected presets by name")}
+	}
+	for _, pair := range presets.Values {
+		name := pair.Key.GetToken().Value
+		r, p := s.ref(pair.Value)
+		if p == nil && r.candidate == nil {
+			r.candidate = &Candidate{Model: r.name} // name: provider/model
+		}
+		if p != nil {
+			delete(c.Presets, name)
+			problems = append(problems, skipped(fmt.Sprintf("preset %q", name), p)...)
+			continue
+		}
+		c.Presets[name] = r.candidate
+	}
+	return problems, nil
+}
+
+func skipped(what string, problems []Problem) []Problem {
+	for i := range problems {
+		problems[i].Message = what + " skipped: " + problems[i].Message
+	}
+	return problems
+}
+
+// ref reads a model: its name, or a candidate written out.
+func (s *source) ref(n ast.Node) (ref, []Problem) {
+	r := ref{where: s.at(n, "")}
+	if _, ok := n.(*ast.MappingNode); ok {
+		r.candidate = new(Candidate)
+		problems := s.decode(n, r.candidate)
+		if problems == nil {
+			problems = r.candidate.check(s, n)
+		}
+		return r, problems
+	}
+	problems := s.decode(n, &r.name)
+	if problems == nil && r.name == "" {
+		problems = []Problem{s.at(n, "expected a model: the name of a preset, provider/model, or a candidate")}
+	}
+	return r, problems
+}
+
+func (s *source) checkVendors(n ast.Node, c *Config) []Problem {
+	known := provider.Providers()
+	var problems []Problem
+	for _, v := range c.Consent.Vendors {
+		if !provider.IsProvider(v) && !c.names(v) {
+			if hint := nearest.Hint(v, known); hint != "" {
+				problems = append(problems, s.at(n, "vendors: there is no provider %q%s", v, hint))
+			}
+		}
+	}
+	return problems
+}
+
+// names reports whether a preset has a provider of this name.
+func (c *Config) names(providerName string) bool {
+	for _, p := range c.Presets {
+		if p.Provider == providerName {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,366 @@
+package provider
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	ninelives "github.com/ninelives-ai/ninelives"
+	"github.com/ninelives-ai/ninelives/internal/wire"
+	"github.com/ninelives-ai/ninelives/internal/wire/bedrock"
+)
+
+// attempt is one request on the wire and its answer.
+type attempt struct {
+	model  *Model
+	req    *ninelives.Request
+	number int
+	yield  func(ninelives.Event, error) bool
+
+	caller context.Context
+	ctx    context.Context // the attempt's own, ended by the clocks
+	cancel context.CancelCauseFunc
+	watch  *watch
+
+	candidate ninelives.Candidate
+	dialect   wire.Dialect
+	codec     codec
+	options   wire.DecodeOptions
+	stream    bool
+	path      string
+	left      bool // the consumer has left
+}
+
+// run makes the attempt and yields how it ended, unless the consumer has left.
+func (a *attempt) run(caller context.Context) {
+	a.caller = caller
+	a.ctx, a.cancel = context.WithCancelCause(caller)
+	defer a.cancel(nil)
+	a.candidate = a.model.Candidate()
+
+	encoded, fault := a.prepare()
+	if fault != nil {
+		a.fail(fault)
+		return
+	}
+	for _, note := range encoded.Notes {
+		a.emit(ninelives.Notice{Kind: ninelives.NoticeTranslate, Attempt: a.number, Candidate: a.candidate.Name(), Text: note})
+		if a.left {
+			return
+		}
+	}
+	hold := &dialing{ctx: a.ctx}
+	a.watch = newWatch(clocksFor(a.candidate, a.req, a.stream), a.cancel, hold)
+	defer a.watch.end()
+
+	resp, err := a.send(encoded, hold)
+	if err != nil {
+		a.fail(wire.Transport(a.ctx, err, a.watch.at()))
+		return
+	}
+	in := &body{ReadCloser: resp.Body, watch: a.watch, room: maxStream}
+	defer in.Close()
+	answer, fault := a.receive(resp, in)
+	switch {
+	case a.left:
+		return
+	case fault != nil:
+		a.fail(fault)
+		return
+	}
+	answer.Candidate = a.candidate.Name()
+	answer.Attempts = 1
+	a.watch.end()
+	a.yield(ninelives.Done{Attempt: a.number, Response: answer}, nil)
+	in.settle(func() { a.cancel(nil) })
+}
+
+// prepare writes the request.
+func (a *attempt) prepare() (wire.Encoded, *ninelives.Fault) {
+	if a.caller.Err() != nil {
+		return wire.Encoded{}, wire.Transport(a.caller, a.caller.Err(), ninelives.PhasePrepare)
+	}
+	a.dialect = a.model.dialect
+	if a.req.Attempt != nil {
+		a.dialect = a.dialect.Apply(a.req.Attempt.Repairs)
+	}
+	a.codec = codecs[a.candidate.Protocol]
+	a.stream = !a.dialect.NoStream
+	encoded, err := a.codec.encode(a.req, wire.Target{Candidate: a.candidate, Dialect: a.dialect, Stream: a.stream})
+	if err != nil {
+		var f *ninelives.Fault
+		if !errors.As(err, &f) {
+			f = &ninelives.Fault{Class: ninelives.ClassFormat, Scope: ninelives.ScopeRequest, Message: "the request cannot be written: " + err.Error(), Err: err, Final: true}
+		}
+		f.Phase, f.Billed = ninelives.PhasePrepare, ninelives.BilledNo
+		return wire.Encoded{}, f
+	}
+	limit := a.req.MaxTokens
+	if most := a.dialect.MaxTokensCap; most > 0 && limit > most {
+		limit = most
+	}
+	a.options = wire.DecodeOptions{
+		Candidate:  a.candidate,
+		Dialect:    a.dialect,
+		Names:      encoded.Names,
+		Tools:      a.req.Tools,
+		MaxTokens:  limit,
+		OutputTool: encoded.OutputTool,
+		Attempt:    a.number,
+	}
+	return encoded, nil
+}
+
+// send sends the request and waits for the headers of the response.
+func (a *attempt) send(encoded wire.Encoded, hold *dialing) (*http.Response, error) {
+	target := a.model.endpoint.url(a.stream)
+	a.path = target.Path
+	ctx := context.WithValue(a.ctx, dialingKey{}, hold)
+	ctx = httptrace.WithClientTrace(ctx, a.watch.trace())
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, target.String(), bytes.NewReader(encoded.Body))
+	if err != nil {
+		return nil, err
+	}
+	// Without it the transport cannot send the body twice, and never does:
+	// only the healing driver repeats a request.
+	r.GetBody = nil
+	h := r.Header
+	h.Set("User-Agent", "ninelives")
+	h.Set("Content-Type", "application/json")
+	h.Set("Accept", "application/json")
+	if a.stream {
+		h.Set("Accept", typeEvents)
+	}
+	for _, more := range []map[string]string{a.codec.header, encoded.Header, a.model.headers} {
+		for name, value := range more {
+			h.Set(name, value)
+		}
+	}
+	if key := a.model.key.Reveal(); key != "" {
+		h.Set(a.model.auth.header(key))
+	}
+	a.watch.enter()
+	resp, err := a.model.transport.RoundTrip(r)
+	a.watch.leave(err == nil)
+	if err != nil {
+		return nil, err
+	}
+	a.watch.headers()
+	return resp, nil
+}
+
+// receive reads the answer: an error, a stream or a whole answer.
+func (a *attempt) receive(resp *http.Response, in *body) (*ninelives.Response, *ninelives.Fault) {
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		return nil, a.refused(resp, in)
+	}
+	if enc := resp.Header.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {
+		return nil, &ninelives.Fault{Class: ninelives.ClassFormat, Scope: ninelives.ScopeHost, Phase: ninelives.PhaseHeaders, Status: resp.StatusCode, Final: true,
+			Message: fmt.Sprintf("the answer is encoded as %q, which was not asked for", enc), Hint: "check what stands between here and the provider"}
+	}
+	if mt := mediaType(resp.Header); a.stream || mt == typeEvents || mt == bedrock.ContentType {
+		return a.readStream(resp, in)
+	}
+	in.room = maxWhole
+	text, err := io.ReadAll(in)
+	if err != nil {
+		return nil, a.broken(err)
+	}
+	return a.readWhole(resp, text)
+}
+
+// refused classifies an answer that says no.
+func (a *attempt) refused(resp *http.Response, in *body) *ninelives.Fault {
+	if to := resp.Header.Get("Location"); resp.StatusCode < 400 && to != "" {
+		hint := "set the base URL to where it leads"
+		if u, err := resp.Location(); err == nil {
+			hint += ": " + u.Scheme + "://" + u.Host + "…"
+		}
+		return &ninelives.Fault{Class: ninelives.ClassFormat, Scope: ninelives.ScopeHost, Phase: ninelives.PhaseHeaders, Status: resp.StatusCode,
+			Final: true, Billed: ninelives.BilledNo, Message: "the server redirects, which a request with a body and a key does not follow", Hint: hint}
+	}
+	in.room = maxError
+	text, err := io.ReadAll(in)
+	if err != nil && !errors.Is(err, errTooLarge) && a.caller.Err() != nil {
+		return wire.Transport(a.ctx, err, ninelives.PhaseHeaders)
+	}
+	return a.classify(resp, text, false)
+}
+
+func (a *attempt) classify(resp *http.Response, text []byte, inBand bool) *ninelives.Fault {
+	answer := wire.Answer{
+		Status:      resp.StatusCode,
+		Header:      resp.Header,
+		Body:        text,
+		Candidate:   a.candidate,
+		Path:        a.path,
+		InBand:      inBand,
+		InputTokens: inputTokens(a.req),
+		Now:         time.Now(),
+	}
+	if a.req.Attempt != nil {
+		answer.Applied = a.req.Attempt.Repairs
+	}
+	return wire.Classify(answer)
+}
+
+// broken is the fault of an answer that could not be read to its end.
+func (a *attempt) broken(err error) *ninelives.Fault {
+	var told *ninelives.Fault
+	if errors.As(err, &told) {
+		return told // the frames themselves carry errors at some providers
+	}
+	if errors.Is(err, errTooLarge) {
+		return &ninelives.Fault{Class: ninelives.ClassStreamBroken, Scope: ninelives.ScopeModel, Phase: a.watch.at(), Billed: ninelives.BilledYes, Message: err.Error(), Err: err}
+	}
+	return wire.Transport(a.ctx, err, a.watch.at())
+}
+
+// readStream reads a streamed answer to its terminal marker and a little
+// beyond, for the usage that may follow it.
+func (a *attempt) readStream(resp *http.Response, in *body) (*ninelives.Response, *ninelives.Fault) {
+	stream := framesOf(resp.Header, in, a.candidate)
+	decoder := a.codec.decoder(a.options)
+	var cause *ninelives.Fault
+	for decoder.State() != wire.Closed && !a.left {
+		open := decoder.State() == wire.Open
+		if open && a.ctx.Err() != nil {
+			cause = wire.Transport(a.ctx, a.ctx.Err(), a.watch.at())
+			break
+		}
+		frame, err := stream.Next()
+		if err != nil {
+			if whole, ok := stream.(interface{ Body() []byte }); ok && err == io.EOF && open {
+				if text := whole.Body(); text != nil {
+					return a.readWhole(resp, text)
+				}
+			}
+			if err != io.EOF {
+				cause = a.broken(err)
+			}
+			break
+		}
+		if err := decoder.Frame(frame, a.emit); err != nil {
+			cause = a.inBand(resp, err)
+			break
+		}
+		if open && decoder.State() == wire.Finished {
+			a.watch.finished()
+		}
+	}
+	if a.left {
+		return nil, nil
+	}
+	return a.conclude(decoder, cause)
+}
+
+// inBand completes a fault that a provider reported inside a good answer.
+func (a *attempt) inBand(resp *http.Response, err error) *ninelives.Fault {
+	var f *ninelives.Fault
+	if !errors.As(err, &f) {
+		return &ninelives.Fault{Class: ninelives.ClassStreamBroken, Scope: ninelives.ScopeModel, Phase: a.watch.at(), Billed: ninelives.BilledMaybe, Message: err.Error(), Err: err}
+	}
+	if f.RequestID == "" {
+		for _, name := range []string{"Request-Id", "X-Request-Id"} {
+			if id := resp.Header.Get(name); f.RequestID == "" {
+				f.RequestID = id
+			}
+		}
+	}
+	return f
+}
+
+// conclude is what a stream comes to. An answer whose terminal marker was seen
+// stands, whatever broke after it.
+func (a *attempt) conclude(decoder wire.Decoder, cause *ninelives.Fault) (*ninelives.Response, *ninelives.Fault) {
+	var why error
+	if cause != nil {
+		why = cause
+	}
+	answer, err := decoder.Response(why)
+	if err == nil {
+		return answer, nil
+	}
+	var f *ninelives.Fault
+	if !errors.As(err, &f) {
+		f = &ninelives.Fault{Class: ninelives.ClassStreamBroken, Scope: ninelives.ScopeModel, Phase: a.watch.at(), Message: err.Error(), Err: err}
+	}
+	if cause != nil && f != cause {
+		if cause.Partial == nil {
+			cause.Partial = f.Partial
+		}
+		f = cause
+	}
+	return nil, f
+}
+
+// readWhole reads an answer that came in one piece, and yields it as a stream
+// would have.
+func (a *attempt) readWhole(resp *http.Response, text []byte) (*ninelives.Response, *ninelives.Fault) {
+	t := bytes.TrimSpace(text)
+	switch {
+	case len(t) == 0, string(t) == "null":
+		return nil, a.classify(resp, nil, true)
+	case t[0] != '{' && t[0] != '[': // a page of HTML, a plain word
+		return nil, a.classify(resp, text, true)
+	case !jsontext.Value(t).IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)):
+		f := a.classify(resp, text, true)
+		if f.Class == ninelives.ClassUnknown {
+			f.Class, f.Scope, f.Phase, f.Message = ninelives.ClassStreamBroken, ninelives.ScopeModel, a.watch.at(), "the answer is cut or garbled: it is no valid JSON"
+		}
+		return nil, f
+	}
+	answer, err := a.codec.decode(text, a.options)
+	if err != nil {
+		var f *ninelives.Fault
+		if !errors.As(err, &f) {
+			f = &ninelives.Fault{Class: ninelives.ClassStreamBroken, Scope: ninelives.ScopeModel, Phase: ninelives.PhaseAnswer, Status: resp.StatusCode,
+				Billed: ninelives.BilledMaybe, Message: "the answer cannot be read: " + err.Error(), Err: err}
+		}
+		return nil, f
+	}
+	for i, part := range answer.Message.Parts {
+		if ev := delta(part, i); ev != nil && !a.emit(ev) {
+			return nil, nil
+		}
+	}
+	return answer, nil
+}
+
+// emit yields one event; false says that the consumer has left.
+func (a *attempt) emit(ev ninelives.Event) bool {
+	if size, ok := contentSize(ev); ok {
+		a.watch.semantic(size)
+	}
+	if !a.yield(numbered(ev, a.number), nil) {
+		a.left = true
+	}
+	return !a.left
+}
+
+// fail yields the fault that ends the attempt.
+func (a *attempt) fail(f *ninelives.Fault) {
+	if f.Candidate == "" {
+		f.Candidate = a.candidate.Name()
+	}
+	if f.Class == ninelives.ClassContextLength {
+		a.model.learn(f.Window)
+	}
+	// The provider may echo the key, in whatever form.
+	key := a.model.key
+	f.Message, f.Code, f.Type, f.Hint = key.scrub(f.Message), key.scrub(f.Code), key.scrub(f.Type), key.scrub(f.Hint)
+	if f.Err != nil {
+		if text := f.Err.Error(); key.scrub(text) != text {
+			f.Err = errors.New(key.scrub(text))
+		}
+	}
+	a.yield(nil, f)
+}

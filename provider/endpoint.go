@@ -1,0 +1,101 @@
+package provider
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+
+	ninelives "github.com/ninelives-ai/ninelives"
+)
+
+// endpoint is where the requests of one model go.
+type endpoint struct {
+	base     *url.URL
+	protocol ninelives.Protocol
+	model    string
+	// deployment: the model is in the path (Azure's versioned API).
+	deployment bool
+}
+
+// The last parts of the paths that people copy into a base URL.
+var endpointPaths = []string{"/chat/completions", "/responses", "/messages", "/completions"}
+
+// parseBase reads a base URL and takes off what does not belong to it.
+func parseBase(text string) (*url.URL, error) {
+	u, err := url.Parse(strings.TrimSpace(text))
+	if err != nil {
+		return nil, fmt.Errorf("provider: the base URL cannot be read: write it like https://api.example.com/v1")
+	}
+	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, fmt.Errorf("provider: the base URL %q is not complete: write it like https://api.example.com/v1", u.Redacted())
+	}
+	u.Fragment, u.RawFragment = "", ""
+	u.Path, u.RawPath = strings.TrimRight(u.Path, "/"), ""
+	for _, p := range endpointPaths {
+		u.Path = strings.TrimSuffix(u.Path, p)
+	}
+	return u, nil
+}
+
+// url is the address of one request.
+func (e endpoint) url(stream bool) *url.URL {
+	u := *e.base
+	switch e.protocol {
+	case ninelives.AnthropicMessages:
+		u.Path = versioned(u.Path, "/v1") + "/messages"
+	case ninelives.Gemini:
+		method := "generateContent"
+		if stream {
+			method = "streamGenerateContent"
+			q := u.Query()
+			q.Set("alt", "sse")
+			u.RawQuery = q.Encode()
+		}
+		path := versioned(u.Path, "/v1beta")
+		model := strings.TrimPrefix(e.model, "models/")
+		u.Path = path + "/models/" + model + ":" + method
+	case ninelives.OpenAIResponses:
+		u.Path = e.openAI() + "/responses"
+	default:
+		u.Path = e.openAI() + "/chat/completions"
+	}
+	return &u
+}
+
+// openAI is the path before the method.
+func (e endpoint) openAI() string {
+	path := e.base.Path
+	if e.deployment && !strings.Contains(path, "/deployments/") {
+		path = strings.TrimSuffix(path, "/openai") + "/openai/deployments/" + e.model
+	}
+	return path
+}
+
+// versioned adds the API's version to a base URL that comes without one.
+func versioned(path, version string) string {
+	last := path[strings.LastIndexByte(path, '/')+1:]
+	if len(last) > 1 && last[0] == 'v' && last[1] >= '0' && last[1] <= '9' {
+		return path
+	}
+	return path + version
+}
+
+// hostPort is the endpoint's host and port.
+func (e endpoint) hostPort() string {
+	port := e.base.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[e.base.Scheme]
+	}
+	return net.JoinHostPort(e.base.Hostname(), port)
+}
+
+// local reports whether requests stay on this machine.
+func (e endpoint) local() bool {
+	host := strings.ToLower(strings.TrimSuffix(e.base.Hostname(), "."))
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
