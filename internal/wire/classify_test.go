@@ -242,6 +242,7 @@ func TestPolicyAndModels(t *testing.T) {
 		{400, `{"error":{"message":"The model 'x-70b' has been decommissioned and is no longer supported.","code":"model_decommissioned"}}`, "", ninelives.ClassModelNotFound},
 		{400, `{"object":"error","message":"Invalid model: x","type":"invalid_model","code":"1500"}`, "", ninelives.ClassModelNotFound},
 		{404, `{"object":"error","message":"The model 'x' does not exist.","type":"NotFoundError","code":404}`, "", ninelives.ClassModelNotFound},
+		{400, `{"error":{"message":"The supported API model names are a-1 or a-2, but you passed b."}}`, "", ninelives.ClassModelNotFound},
 		{400, `{"error":{"code":"1211","message":"模型不存在"}}`, "", ninelives.ClassModelNotFound},
 	})
 }

@@ -84,6 +84,7 @@ var (
 	modelTexts = texts(
 		`\bmodel\b[^.]{0,10}('[^']{1,120}'|[^\s']{1,120})?[^.]{0,30}(does not exist|not exist|not found|not available|is unavailable|no longer (available|supported)|decommissioned|deprecated|retired|has been removed|is not a valid model)`,
 		`\bmodel '?[^\s']{1,120}'? is not supported|\bthe requested model is not (supported|available)|(no|unknown|invalid|unsupported|unrecognized) model\b|not a valid model|no such model|no endpoints (found|available)|no allowed providers|deployment[^.]{0,40}(does not exist|not found)|模型不存在|模型不可用|model not exist`,
+		`supported (api )?model names? (are|is)\b|\bmodel names?\b[^;\n]{0,160}but you (passed|gave|sent)`,
 	)
 	timeoutTexts = texts(`timed? ?out|deadline (expired|exceeded)`)
 	dailyTexts   = texts(`per[ -]day\b|\bdaily\b|\bTPD\b|\bRPD\b|每(天|日)|今日`)
@@ -150,7 +151,7 @@ var glmClasses = map[string]ninelives.Class{
 	"1305": ninelives.ClassOverloaded, "1312": ninelives.ClassOverloaded,
 	"1210": ninelives.ClassFormat, "1212": ninelives.ClassFormat, "1213": ninelives.ClassFormat, "1214": ninelives.ClassFormat, "1215": ninelives.ClassFormat,
 	// Mistral's numbers stand in the same place and do not overlap.
-	"1300": ninelives.ClassRateLimit, "3051": ninelives.ClassContextLength, "1500": ninelives.ClassModelNotFound, "3505": ninelives.ClassOverloaded,
+	"1300": ninelives.ClassRateLimit, "1500": ninelives.ClassModelNotFound, "3505": ninelives.ClassOverloaded,
 }
 
 // longQuota are the GLM codes of quotas that last for hours or weeks.

@@ -64,7 +64,7 @@ const no = `(?:not (?:currently |yet |been |be )?(?:supported|permitted|allowed|
 	`|unsupported|unknown|unrecogni[sz]ed|unexpected|disallowed|forbidden|deprecated|unavailable|invalid|rejected|no longer supported|does not exist|cannot be (?:used|set|specified|provided))`
 
 // noun is every word for a field of the request.
-const noun = `(?:parameters?|params?|arguments?|args?|fields?|keys?|propert(?:y|ies)|names?|options?|inputs?|attributes?|settings?|members?)`
+const noun = `(?:parameters?|params?|arguments?|args?|fields?|keys?|propert(?:y|ies)|names?|options?|inputs?|attributes?|settings?|members?)\b`
 
 // dotted is the path of a field, perhaps in quotes.
 const dotted = `[A-Za-z_$][\w$]*(?:\[\d+\]|\.[\w$]+)*`
@@ -177,7 +177,7 @@ var autoToolTexts = texts(`enable-auto-tool-choice|tool-call-parser`)
 // then be retried once, for the copy that was rejected may be an older one.
 
 var historyRepairTexts = texts(
-	`(content|text|message|block|part|input)s?\b[^;\n]{0,60}((must|should|may|can|cannot|can)( not)? be (non-?empty|empty)|non-whitespace|must not be empty|is empty|are empty|be null|non-?empty)`,
+	`(content|text|message|block|part|input)s?\b[^;\n]{0,60}((must|should|may|can|cannot|can)( not)? be (non-?empty|empty)|non-whitespace|must not be empty|is empty|are empty|be null|non-?empty)|messages? must have content`,
 	`(trailing|ending|final)[^;\n]{0,20}whitespace|end with[^;\n]{0,20}whitespace|empty text block`,
 	`tool_use[^;\n]{0,60}(without|must have|corresponding|unique|missing)|unexpected[^;\n]{0,30}tool_use_id|tool_result[^;\n]{0,60}(without|must have|corresponding|unexpected|missing)`,
 	`tool_calls?'?[^;\n]{0,60}(must be followed|followed by|did not have|have not been answered|without)|must be (a response|preceded|followed)|tool_call_ids?'?[^;\n]{0,40}(not found|unknown|missing|did not have|without|duplicate|must be|invalid)`,
@@ -254,9 +254,12 @@ var vagueRoleTexts = texts(`(unexpected|unknown|invalid|incorrect|unsupported|un
 
 // Images.
 
+// picture is a word for images, and no piece of a model's name.
+const picture = `(?:^|[\s'(,:;])(?:images?|image_url|input_image|vision|pictures?|multi-?modal)\b`
+
 var imagesTexts = texts(
-	`\b(images?|image_url|input_image|vision|pictures?|multi-?modal)\b[^;\n]{0,60}(`+no+`|only supported|text[- ]only|only text)`,
-	`(`+no+`|does not (accept|have|handle|process)|do not support|does not support|cannot (accept|process|handle|read)|unknown variant|no endpoints[^;\n]{0,20}support)[^;\n]{0,40}\b(images?|image_url|input_image|vision|pictures?|multi-?modal)\b`,
+	picture+`[^;\n]{0,60}(`+no+`|only supported|text[- ]only|only text)`,
+	`(`+no+`|does not (accept|have|handle|process)|do not support|does not support|cannot (accept|process|handle|read)|unknown variant|no endpoints[^;\n]{0,20}support)[^;\n]{0,40}`+picture,
 	`at most 0 image|only (accepts?|supports?|takes?) text|text[- ]only model|not a (multi-?modal|vision)|input should be 'text'|(must|should) be (a )?'?text'?( content)? only|content[^;\n]{0,30}must be a string`,
 )
 
@@ -348,7 +351,7 @@ func renameLimit(x *complainant, name string) []ninelives.Repair {
 
 var (
 	streamUsageTexts = texts(`stream_options|include_usage`)
-	noStreamTexts    = texts(`(does not|do not|cannot|not) support[^;\n]{0,40}\bstream(ing|ed)?\b|\bstream(ing|ed)?\b'?[^;\n]{0,60}(`+no+`|does not support true|must be (set to )?false|only[^;\n]{0,20}false)|`+no+`[^;\n]{0,40}\bstream(ing)?\b`, `non-?streaming (requests |calls )?only`)
+	noStreamTexts    = texts(`(does not|do not|cannot|not) support[^;\n]{0,40}\bstream(ing|ed)?\b|\bstream(ing|ed)?\b'?[^;\n]{0,60}(`+no+`|does not support true|must be (set to )?false|only[^;\n]{0,20}false)|`+no+`[^;\n]{0,40}\bstream(ing)?\b`, `cannot[^;\n]{0,40}(with|in|and|while) stream`, `non-?streaming (requests |calls )?only`)
 	nonStreamTexts   = texts(`non-?stream|without stream`)
 )
 

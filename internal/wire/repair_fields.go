@@ -355,11 +355,24 @@ func valueRepair(x *complainant) []ninelives.Repair {
 		return nil
 	}
 	for _, n := range elements(x.all) {
-		if distinct(n) {
+		if n = snake(n); distinct(n) {
 			return one(RepairDropParameter, n, "")
 		}
 	}
+	if p := effortParameter[x.answer.Candidate.Protocol]; p != "" && x.says(effortTexts) {
+		return one(RepairDropParameter, p, "")
+	}
 	return nil
+}
+
+var effortTexts = texts(`\beffort\b`)
+
+// effortParameter is where a protocol tells the effort.
+var effortParameter = map[ninelives.Protocol]string{
+	"":                          "reasoning_effort",
+	ninelives.OpenAIChat:        "reasoning_effort",
+	ninelives.OpenAIResponses:   "reasoning",
+	ninelives.AnthropicMessages: "output_config",
 }
 
 // distinct parameters have names that are no plain words: they can be found in

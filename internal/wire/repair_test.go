@@ -58,7 +58,7 @@ func TestRepairsAreFoundInTheWordsOfManyServers(t *testing.T) {
 		{"`temperature` is deprecated for this model.", "drop parameter temperature"},
 		{"`temperature` and `top_p` cannot both be specified for this model. Please use only one.", "drop parameter top_p"},
 		{"Unsupported parameter: 'presence_penalty' isn't available with reasoning models", "drop parameter presence_penalty"},
-		{"Model grok-x does not support parameter presencePenalty.", "drop parameter presence_penalty"},
+		{"Client gave an invalid argument; this model does not support parameter presencePenalty.", "drop parameter presence_penalty"},
 		{"Argument not supported on this model: stop", "drop parameter stop"},
 		{"Unsupported parameter: 'parallel_tool_calls' is not supported with this model.", "drop parameter parallel_tool_calls"},
 		{"parallel_tool_calls: Extra inputs are not permitted", "drop parameter parallel_tool_calls"},
@@ -70,6 +70,8 @@ func TestRepairsAreFoundInTheWordsOfManyServers(t *testing.T) {
 		{"#: extraneous key [reasoning_effort] is not permitted", "drop parameter reasoning_effort"},
 		{"Unsupported value: 'reasoning_effort' does not support 'minimal' with this model. Supported values are: 'low', 'medium', and 'high'.", "drop parameter reasoning_effort"},
 		{"This model does not support the logprobs option", "drop parameter logprobs"},
+		{"Logprobs are not enabled for this model", "drop parameter logprobs"},
+		{"This model does not support effort level 'xhigh'. Supported levels: high, low.", "drop parameter reasoning_effort"},
 		{"some_new_switch: Extra inputs are not permitted", "drop parameter some_new_switch"},
 
 		// Streams.
@@ -80,6 +82,7 @@ func TestRepairsAreFoundInTheWordsOfManyServers(t *testing.T) {
 		{"stream_options.include_usage is not supported", "no stream usage"},
 		{"Unsupported value: 'stream' does not support true with this model. Only the default (false) value is supported.", "no stream"},
 		{"This model does not support streaming.", "no stream"},
+		{"Cannot use tools with stream", "no stream"},
 		{"Streaming is not supported for this model, set stream to false", "no stream"},
 
 		// Structured output.
@@ -88,6 +91,7 @@ func TestRepairsAreFoundInTheWordsOfManyServers(t *testing.T) {
 		{"Invalid parameter: response_format must be one of text, json_object", "weaken schema → json_object"},
 		{"response_format json_object is not supported by this model", "weaken schema"},
 		{"'messages' must contain the word 'json' in some form, to use 'response_format' of type 'json_object'.", "weaken schema"},
+		{"JSON mode is not enabled for models/some-image-model", "weaken schema"},
 		{"This model does not support structured outputs.", "weaken schema → json_object"},
 
 		// Roles.
@@ -145,6 +149,7 @@ func TestRepairsAreFoundInTheWordsOfManyServers(t *testing.T) {
 		{"Please ensure that the number of function response parts is equal to the number of function call parts of the function call turn.", "repair history"},
 		{"The \"function.arguments\" parameter of the code model must be in JSON format.", "repair history"},
 		{"Failed to parse tool call arguments as JSON", "repair history"},
+		{"Assistant message must have content. Got role='assistant' content='' tool_calls=[ToolCall(function=FunctionCall(name='f'))]", "repair history"},
 
 		// Reasoning.
 		{"Missing `reasoning_content` field in the assistant message at message index 7.", "replay reasoning reasoning_content → require_always"},
