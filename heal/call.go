@@ -95,6 +95,7 @@ func (c *call) run() {
 		return
 	}
 	c.look()
+	c.probes()
 	for !c.stopped {
 		if errors.Is(c.parent.Err(), context.Canceled) {
 			c.fail(c.canceled())

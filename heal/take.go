@@ -338,6 +338,15 @@ func outcomeOf(f *ninelives.Fault) ninelives.Outcome {
 	return ninelives.OutcomeFaulted
 }
 
+// faultIn finds the fault in an error, or makes one of no known class.
+func faultIn(err error) *ninelives.Fault {
+	var f *ninelives.Fault
+	if errors.As(err, &f) {
+		return f
+	}
+	return &ninelives.Fault{Class: ninelives.ClassUnknown, Message: err.Error(), Err: err}
+}
+
 // faultOf makes the fault of an attempt's error: whatever a model returns, the
 // decider sees a *Fault that names its candidate.
 func (c *call) faultOf(err error, t *take) *ninelives.Fault {

@@ -1,0 +1,134 @@
+package heal
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	ninelives "github.com/ninelives-ai/ninelives"
+)
+
+// slow answers after a silence.
+func slow(d time.Duration, s string) step { return step{wait(d), text(s), end(answer(s))} }
+
+func TestSilentCandidateGetsCompanyAndTheFirstToAnswerWins(t *testing.T) {
+	for _, tc := range []struct {
+		name     string
+		a, b     step
+		text     string
+		took     time.Duration
+		b0       []time.Duration
+		fallback bool
+	}{
+		{"the second wins", slow(20*time.Second, "late"), slow(2*time.Second, "hello"), "hello", 12 * time.Second, []time.Duration{10 * time.Second}, true},
+		{"the first wins after all", slow(12*time.Second, "hello"), slow(5*time.Second, "late"), "hello", 12 * time.Second, []time.Duration{10 * time.Second}, false},
+		{"no race without silence", slow(9*time.Second, "hello"), slow(time.Second, "other"), "hello", 9 * time.Second, nil, false},
+		{"thinking is no silence", step{wait(9 * time.Second), thought("hm"), wait(20 * time.Second), text("hello"), end(answer("hello"))},
+			slow(time.Second, "other"), "hello", 29 * time.Second, nil, false},
+		{"the second fails, the first goes on", slow(20*time.Second, "hello"), fails(ninelives.ClassAuth), "hello", 20 * time.Second, []time.Duration{10 * time.Second}, false},
+		{"the first fails, the second goes on", step{wait(15 * time.Second), {err: fault(ninelives.ClassTimeout)}}, slow(10*time.Second, "hello"), "hello", 20 * time.Second, []time.Duration{10 * time.Second}, true},
+		{"the first fails before", fails(ninelives.ClassTimeout), says("hello"), "hello", 0, []time.Duration{0}, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, t0 time.Time) {
+				a, b := model("a", tc.a), model("b", tc.b)
+				h := healed(a, Fallback(b), preset(t, "interactive"))
+				s := ask(t, h)
+				if s.err != nil {
+					t.Fatal(s.err)
+				}
+				equal(t, "took", time.Since(t0), tc.took)
+				equal(t, "shown", s.text, tc.text)
+				equal(t, "answer", s.resp.Text(), tc.text)
+				equal(t, "b asked", b.since(t0), tc.b0)
+				equal(t, "fallback", s.resp.IsFallback, tc.fallback)
+				equal(t, "attempts", s.resp.Attempts, 1+len(tc.b0))
+				synctest.Wait()
+				equal(t, "the loser is gone", a.running+b.running, 0)
+				equal(t, "losing is no failure", h.Health().Standing(b.candidate, time.Now()).Healthy() || tc.name == "the second fails, the first goes on", true)
+			})
+		})
+	}
+}
+
+func TestBothRacersFailAndTheCallGoesOn(t *testing.T) {
+	bubble(t, func(t *testing.T, t0 time.Time) {
+		a := model("a", step{wait(15 * time.Second), {err: fault(ninelives.ClassTimeout)}})
+		b := model("b", step{wait(8 * time.Second), {err: fault(ninelives.ClassTimeout)}})
+		c := model("c", says("hello"))
+		s := ask(t, healed(a, Fallback(b, c), Hedged(10*time.Second)))
+		equal(t, "text", s.text, "hello")
+		equal(t, "c asked", c.since(t0), []time.Duration{18 * time.Second})
+		equal(t, "attempts", s.resp.Attempts, 3)
+		equal(t, "number", s.events[len(s.events)-1].(ninelives.Done).Attempt, 3)
+	})
+}
+
+func TestRaceIsOffByDefaultAndForALoneCandidate(t *testing.T) {
+	bubble(t, func(t *testing.T, t0 time.Time) {
+		b := model("b", says("other"))
+		s := ask(t, healed(model("a", slow(50*time.Second, "hello")), Fallback(b)))
+		equal(t, "text", s.text, "hello")
+		equal(t, "b asked", len(b.asked), 0)
+	})
+	bubble(t, func(t *testing.T, t0 time.Time) {
+		a := model("a", slow(50*time.Second, "hello"))
+		s := ask(t, healed(a, preset(t, "interactive")))
+		equal(t, "text", s.text, "hello")
+		equal(t, "a asked", len(a.asked), 1)
+	})
+}
+
+func TestRestingCandidateIsNotRacedWith(t *testing.T) {
+	bubble(t, func(t *testing.T, t0 time.Time) {
+		a, b := model("a", slow(20*time.Second, "hello")), model("b", fails(ninelives.ClassAuth))
+		h := healed(a, Fallback(b), Hedged(time.Second))
+		ask(t, h)
+		ask(t, h)
+		equal(t, "b asked", len(b.asked), 1)
+	})
+}
+
+func TestRaceEndsAtOnceWithItsCaller(t *testing.T) {
+	bubble(t, func(t *testing.T, t0 time.Time) {
+		a, b := model("a", step{hang()}), model("b", step{hang()})
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(15*time.Second, cancel)
+		s := watch(ctx, healed(a, Fallback(b), Hedged(10*time.Second)), ninelives.Prompt("hi"))
+		equal(t, "took", time.Since(t0), 15*time.Second)
+		equal(t, "canceled", errors.Is(s.err, context.Canceled), true)
+		synctest.Wait()
+		equal(t, "running", a.running+b.running, 0)
+	})
+	bubble(t, func(t *testing.T, t0 time.Time) {
+		a, b := model("a", step{hang()}), model("b", step{wait(time.Second), text("x"), text("y"), hang()})
+		for ev := range healed(a, Fallback(b), Hedged(10*time.Second)).Stream(t.Context(), ninelives.Prompt("hi")) {
+			if _, ok := ev.(ninelives.TextDelta); ok {
+				break
+			}
+		}
+		synctest.Wait()
+		equal(t, "running", a.running+b.running, 0)
+		equal(t, "took", time.Since(t0), 11*time.Second)
+	})
+}
+
+func TestSlowConsumerSlowsTheRacerDown(t *testing.T) {
+	bubble(t, func(t *testing.T, t0 time.Time) {
+		var read []time.Duration
+		a := model("a", step{text("1"), text("2"), text("3"), end(answer("123"))})
+		h := healed(a, Fallback(model("b", says("other"))), Hedged(time.Second))
+		for ev, err := range h.Stream(t.Context(), ninelives.Prompt("hi")) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, ok := ev.(ninelives.TextDelta); ok {
+				read = append(read, time.Since(t0))
+				time.Sleep(time.Minute)
+			}
+		}
+		equal(t, "read", read, []time.Duration{0, time.Minute, 2 * time.Minute})
+	})
+}
