@@ -197,7 +197,7 @@ func TestResponsesAnswersGoBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, _, err := openai.DecodeResponsesRequest(enc.Body)
+		in, err := openai.DecodeResponsesRequest(enc.Body)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -207,8 +207,8 @@ func TestResponsesAnswersGoBack(t *testing.T) {
 				turn.Parts[i] = p
 			}
 		}
-		if !reflect.DeepEqual(got.Messages[1], turn) {
-			t.Fatalf("%s\n got %s\nwant %s", enc.Body, showResponses(got.Messages[1]), showResponses(turn))
+		if !reflect.DeepEqual(in.Request.Messages[1], turn) {
+			t.Fatalf("%s\n got %s\nwant %s", enc.Body, showResponses(in.Request.Messages[1]), showResponses(turn))
 		}
 	})
 }
@@ -226,11 +226,11 @@ func TestResponsesMadeIDsAreNotSent(t *testing.T) {
 	frames := responsesTold(t, b)
 	output := rawjson.Path(frames[len(frames)-1].Data, "response", "output")
 	body := fmt.Sprintf(`{"model":"gpt-x","input":[{"role":"user","content":"Hi"},%s,{"role":"user","content":"Bye"}]}`, output[1:len(output)-1])
-	req, _, err := openai.DecodeResponsesRequest([]byte(body))
+	in, err := openai.DecodeResponsesRequest([]byte(body))
 	if err != nil {
 		t.Fatal(err)
 	}
-	enc, err := openai.EncodeResponsesRequest(req, responsesTarget())
+	enc, err := openai.EncodeResponsesRequest(in.Request, responsesTarget())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -341,25 +341,7 @@ func (r *responsesReader) functionCall(raw []byte) ninelives.Part {
 	if p.ID == "" { // some servers only give the item an id
 		p.ID = rawjson.String(rawjson.Get(raw, "id"))
 	}
-	if !rawjson.Is(rawjson.Get(raw, "status"), "incomplete") {
-		p.Arguments = responsesArguments(p.Arguments)
-	}
 	return p
-}
-
-// responsesArguments normalises the arguments of a whole call: nothing is {},
-// and an object inside a string is taken out of it.
-func responsesArguments(s string) string {
-	switch strings.TrimSpace(s) {
-	case "", "null":
-		return "{}"
-	}
-	if s[0] == '"' && rawjson.Valid([]byte(s)) {
-		if inner := rawjson.String([]byte(s)); rawjson.Kind([]byte(inner)) == '{' && rawjson.Valid([]byte(inner)) {
-			return inner
-		}
-	}
-	return s
 }
 
 // functionResult reads the result of a call.

@@ -44,13 +44,14 @@ func TestResponsesRequestRoundTrip(t *testing.T) {
 		if !rawjson.Valid(enc.Body) {
 			t.Fatalf("not valid: %s", enc.Body)
 		}
-		got, stream, err := openai.DecodeResponsesRequest(enc.Body)
+		in, err := openai.DecodeResponsesRequest(enc.Body)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if stream != target.Stream {
-			t.Fatalf("stream is %v", stream)
+		if in.Stream != target.Stream {
+			t.Fatalf("stream is %v", in.Stream)
 		}
+		got := in.Request
 		if !reflect.DeepEqual(got, want) {
 			t.Fatalf("%s\n got %s\nwant %s", enc.Body, showResponses(got), showResponses(want))
 		}
@@ -253,10 +254,7 @@ func responsesGenRequest(t *rapid.T) *ninelives.Request {
 	if rapid.Bool().Draw(t, "reasoning") {
 		req.Reasoning = ninelives.ReasoningOptions{Effort: "low", Summary: rapid.SampledFrom([]string{"", "auto"}).Draw(t, "summary"), Extra: responsesGenExtra(t, "reasoning")}
 	}
-	switch rapid.IntRange(0, 3).Draw(t, "output") {
-	case 0:
-		req.Output = &ninelives.Output{}
-	case 1:
+	if rapid.Bool().Draw(t, "output") {
 		req.Output = &ninelives.Output{Name: "cat", Description: "A cat.", Schema: []byte(`{"type":"object" }`), Strict: flag("schema strict")}
 	}
 	if rapid.Bool().Draw(t, "names") {
@@ -347,13 +345,14 @@ func TestResponsesRequestsOfClients(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			req, stream, err := openai.DecodeResponsesRequest([]byte(tt.body))
+			in, err := openai.DecodeResponsesRequest([]byte(tt.body))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if want := strings.Contains(tt.body, `"stream":true`); stream != want {
-				t.Errorf("stream is %v", stream)
+			if want := strings.Contains(tt.body, `"stream":true`); in.Stream != want {
+				t.Errorf("stream is %v", in.Stream)
 			}
+			req := in.Request
 			if tt.check != nil {
 				tt.check(t, req)
 			}
@@ -370,7 +369,7 @@ func TestResponsesRequestsOfClients(t *testing.T) {
 
 func TestResponsesRequestsThatAreNone(t *testing.T) {
 	for _, body := range []string{``, `[]`, `{"model":`, `<html>`, `{"input":7}`, `{"input":["x"]}`} {
-		_, _, err := openai.DecodeResponsesRequest([]byte(body))
+		_, err := openai.DecodeResponsesRequest([]byte(body))
 		var fault *ninelives.Fault
 		if !errors.As(err, &fault) || fault.Class != ninelives.ClassFormat || fault.Message == "" {
 			t.Errorf("%q: %v", body, err)
@@ -406,13 +405,13 @@ func TestResponsesRequestsFromElsewhere(t *testing.T) {
 			name:   "a schema is weakened as far as the server needs",
 			req:    &ninelives.Request{Messages: []ninelives.Message{ninelives.UserText("Hi")}, Output: &ninelives.Output{Schema: schema}},
 			change: func(t *wire.Target) { t.Dialect.SchemaSet, t.Dialect.Schema = true, ninelives.SchemaObject },
-			sent:   `{"model":"gpt-x","input":[{"type":"message","role":"user","content":"Hi"}],"text":{"format":{"type":"json_object"}}}`,
+			sent:   `{"model":"gpt-x","instructions":"Answer with one JSON value that satisfies the JSON schema below, and nothing else: no prose, no code fence.\n\n{\"type\":\"object\",\"title\":\"T\"}","input":[{"type":"message","role":"user","content":"Hi"}],"text":{"format":{"type":"json_object"}}}`,
 		},
 		{
 			name:   "a schema can be forced as a tool",
 			req:    &ninelives.Request{Messages: []ninelives.Message{ninelives.UserText("Hi")}, Output: &ninelives.Output{Name: "cat", Schema: schema}},
 			change: func(t *wire.Target) { t.Candidate.Schema = ninelives.SchemaTool },
-			sent:   `{"model":"gpt-x","input":[{"type":"message","role":"user","content":"Hi"}],"tools":[{"type":"function","name":"cat","parameters":{"type":"object","title":"T"},"strict":false}],"tool_choice":{"type":"function","name":"cat"}}`,
+			sent:   `{"model":"gpt-x","input":[{"type":"message","role":"user","content":"Hi"}],"tools":[{"type":"function","name":"cat","description":"Give the final answer.","parameters":{"type":"object","title":"T"},"strict":false}],"tool_choice":{"type":"function","name":"cat"}}`,
 		},
 		{
 			name: "limits and parameters go by the server's names and bounds",
@@ -506,6 +505,9 @@ func TestResponsesRequestsFromElsewhere(t *testing.T) {
 			}
 			if string(enc.Body) != tt.sent {
 				t.Errorf("\n got %s\nwant %s", enc.Body, tt.sent)
+			}
+			if want := strings.Contains(tt.sent, "Give the final answer."); want != (enc.OutputTool == "cat") {
+				t.Errorf("output tool %q", enc.OutputTool)
 			}
 			if len(enc.Notes) != tt.notes {
 				t.Errorf("notes %q, want %d", enc.Notes, tt.notes)

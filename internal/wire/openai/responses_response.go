@@ -25,6 +25,9 @@ func DecodeResponsesResponse(body []byte, o wire.DecodeOptions) (*ninelives.Resp
 	if a.output == nil && a.status == "" {
 		r.Warnings = append(r.Warnings, "the answer is none of the Responses protocol: it has no output and no status")
 	}
+	if fault := wire.Overflow(r, o); fault != nil {
+		return nil, fault
+	}
 	return r, nil
 }
 
@@ -145,26 +148,37 @@ func (a responsesAnswer) response(m ninelives.Message, o wire.DecodeOptions) *ni
 	if a.status == "incomplete" && a.reason != "" {
 		r.FinishRaw = a.reason
 	}
-	r.Finish = responsesFinish(a.status, a.reason, m)
-	if n := o.MaxTokens; n > 0 && r.Usage.TotalOutput() >= n && (r.Finish == ninelives.FinishStop || r.Finish == ninelives.FinishToolCalls) {
-		r.Finish = ninelives.FinishLength
+	r.Finish = responsesFinish(a.status, a.reason)
+	if a.status == "" && len(m.Parts) > 0 {
+		r.Finish = ninelives.FinishStop
 	}
-	for _, p := range m.Parts {
-		if t, ok := p.(ninelives.Text); ok {
-			if l := rawjson.Get(t.Extra.For(ninelives.OpenAIResponses), "logprobs"); !rawjson.Empty(l) {
+	for i, part := range m.Parts {
+		switch p := part.(type) {
+		case ninelives.Text:
+			if l := rawjson.Get(p.Extra.For(ninelives.OpenAIResponses), "logprobs"); r.Logprobs.JSON == nil && !rawjson.Empty(l) {
 				r.Logprobs = responsesExtra(l)
-				break
 			}
+		case ninelives.ToolCall:
+			cut := r.Finish != ninelives.FinishStop || rawjson.Is(rawjson.Get(p.Extra.For(ninelives.OpenAIResponses), "status"), "incomplete")
+			p.Arguments = wire.Arguments(p.Arguments, o.Tools, p.Name, cut)
+			if p.ID == "" {
+				p.ID = wire.MadeID(a.id, i, p.Name, p.Arguments)
+			}
+			m.Parts[i] = p
 		}
 	}
+	r.Finish = wire.Ending(r, o)
 	return r
 }
 
-// responsesFinish normalises why the answer ended. A completed answer does not
-// say that it ended in calls or in a refusal: its parts do.
-func responsesFinish(status, reason string, m ninelives.Message) ninelives.FinishReason {
+// responsesFinish is what a status says about the end. A completed answer does
+// not say that it ended in calls or in a refusal: its parts do.
+func responsesFinish(status, reason string) ninelives.FinishReason {
 	switch status {
+	case "":
+		return ""
 	case "completed":
+		return ninelives.FinishStop
 	case "incomplete":
 		switch reason {
 		case "max_output_tokens", "max_tokens", "length":
@@ -172,21 +186,8 @@ func responsesFinish(status, reason string, m ninelives.Message) ninelives.Finis
 		case "content_filter":
 			return ninelives.FinishContentFilter
 		}
-		return ninelives.FinishOther
-	case "":
-		if len(m.Parts) == 0 {
-			return ""
-		}
-	default:
-		return ninelives.FinishOther
 	}
-	switch {
-	case len(m.ToolCalls()) > 0:
-		return ninelives.FinishToolCalls
-	case m.Refusal() != "" && m.Text() == "":
-		return ninelives.FinishRefusal
-	}
-	return ninelives.FinishStop
+	return ninelives.FinishOther
 }
 
 // responsesUsage reads the usage object. Output includes reasoning, and input
