@@ -86,15 +86,10 @@ var (
 	toolTurnTexts      = texts(`tool[ _-]?calls?`)
 )
 
-// DummySignature is what Google documents for histories that another model made.
-//
-// Source: ai.google.dev/gemini-api/docs/thought-signatures.
-const DummySignature = "skip_thought_signature_validator"
-
 func reasoningRepair(x *complainant) []ninelives.Repair {
 	switch {
 	case x.says(thoughtTexts):
-		r := one(RepairDummySignature, "", DummySignature)
+		r := one(RepairDummySignature, "", GeminiDummySignature)
 		if !x.says(missingTexts) {
 			r = append(r, once(RepairDropReasoning, "")...)
 		}
