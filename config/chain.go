@@ -132,10 +132,8 @@ func (c *Config) openRef(ctx context.Context, r ref, env provider.Env) (ninelive
 	if candidate != nil {
 		return c.openCandidate(ctx, *candidate, env)
 	}
-	if provider.IsProvider(r.name) {
-		if found, ok := provider.Local(ctx, r.name, env); ok {
-			return found.Open(c.options()...)
-		}
+	if found, ok := provider.Local(ctx, r.name, env); ok {
+		return found.Open(c.options()...)
 	}
 	m, err := provider.Open(r.name, append(c.options(), provider.Environment(env))...)
 	if err != nil && !strings.Contains(r.name, "/") && len(c.Presets) > 0 {
@@ -147,12 +145,13 @@ func (c *Config) openRef(ctx context.Context, r ref, env provider.Env) (ninelive
 }
 
 func (c *Config) openCandidate(ctx context.Context, k Candidate, env provider.Env) (ninelives.Model, error) {
-	if k.Model == "" && k.BaseURL == "" {
-		if found, ok := provider.Local(ctx, k.Provider, env); ok {
+	opts := append(c.options(), provider.Environment(env), provider.Capabilities(k.capabilities))
+	if k.BaseURL == "" {
+		if found, ok := provider.Local(ctx, strings.TrimSuffix(k.Provider+"/"+k.Model, "/"), env); ok {
 			k.Model = found.Model
+			opts = append(opts, provider.Learnt(found.Window))
 		}
 	}
-	opts := append(c.options(), provider.Environment(env), provider.Capabilities(k.capabilities))
 	add := func(set bool, o provider.Option) {
 		if set {
 			opts = append(opts, o)

@@ -165,6 +165,36 @@ func TestAnOverflowTellsTheWindow(t *testing.T) {
 	})
 }
 
+func TestASilentlyCutPromptIsToldAndLearnt(t *testing.T) {
+	counted := func(n int) http.HandlerFunc {
+		return reply(200, "application/json", strings.Replace(answer, `"prompt_tokens":7`, fmt.Sprintf(`"prompt_tokens":%d`, n), 1))
+	}
+	for _, c := range []struct {
+		name    string
+		base    string
+		counted int
+		window  int
+		warned  bool
+	}{
+		{"cut to a context of 4096", "http://127.0.0.1:11434/v1", 4001, 4096, true},
+		{"cut to a size that cannot be told", "http://127.0.0.1:11434/v1", 3000, 131072, true},
+		{"counted whole", "http://127.0.0.1:11434/v1", 9000, 131072, false},
+		{"elsewhere the count may leave out what is cached", "http://llm.test/v1", 4001, 131072, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			m := serve(t, counted(c.counted), BaseURL(c.base), Capabilities(func(k *ninelives.Capabilities) { k.Window, k.WindowSource = 131072, "family" }))
+			m.candidate.WindowSource = "family"
+			o := call(t, context.Background(), m, ninelives.Prompt(strings.Repeat("word", 10_000)), nil)
+			if o.resp == nil || (len(o.resp.Warnings) > 0) != c.warned {
+				t.Errorf("%s: %v, fault %v", c.name, o.resp, o.fault)
+			}
+			if k := m.Candidate(); k.Window != c.window {
+				t.Errorf("%s: window %d, want %d", c.name, k.Window, c.window)
+			}
+		})
+	}
+}
+
 func TestRepairsChangeTheRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bodies := make(chan string, 2)

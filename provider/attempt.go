@@ -78,6 +78,10 @@ func (a *attempt) run(caller context.Context) {
 	}
 	answer.Candidate = a.candidate.Name()
 	answer.Attempts = 1
+	if warning, window := silentCut(a.candidate, a.req, answer); warning != "" {
+		answer.Warnings = append(answer.Warnings, warning)
+		a.model.learn(window)
+	}
 	a.watch.end()
 	a.yield(ninelives.Done{Attempt: a.number, Response: answer}, nil)
 	in.settle(func() { a.cancel(nil) })

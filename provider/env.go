@@ -25,6 +25,9 @@ func (e Env) get(name string) string {
 // is set to "off".
 const LocalVariable = "NINELIVES_LOCAL"
 
+// alone reports that servers on this machine are not to be asked.
+func (e Env) alone() bool { return strings.EqualFold(e.get(LocalVariable), "off") }
+
 // Found is a candidate that the environment offers.
 type Found struct {
 	Provider string
@@ -51,7 +54,7 @@ func (f Found) Candidate() ninelives.Candidate {
 
 // Open opens the candidate; opts go before what was found.
 func (f Found) Open(opts ...Option) (ninelives.Model, error) {
-	found := []Option{Provider(f.Provider), Environment(f.env), learnt(f.Window)}
+	found := []Option{Provider(f.Provider), Environment(f.env), Learnt(f.Window)}
 	if f.base != "" {
 		found = append(found, BaseURL(f.base))
 	}
@@ -70,7 +73,7 @@ func Discover(ctx context.Context, env Env) []Found {
 			found = append(found, f)
 		}
 	}
-	if strings.EqualFold(env.get(LocalVariable), "off") {
+	if env.alone() {
 		return found
 	}
 	var local []vendor
@@ -82,7 +85,7 @@ func Discover(ctx context.Context, env Env) []Found {
 	servers := make([]*Found, len(local))
 	var wg sync.WaitGroup
 	for i, v := range local {
-		wg.Go(func() { servers[i] = probe(ctx, v, env) })
+		wg.Go(func() { servers[i] = probe(ctx, v, "", env) })
 	}
 	wg.Wait()
 	for _, s := range servers {

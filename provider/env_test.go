@@ -136,6 +136,20 @@ func TestServersOnThisMachineAreFoundByTheirOwnAnswers(t *testing.T) {
 	}
 }
 
+func TestALocalModelIsAskedForByName(t *testing.T) {
+	url := answers(t, map[string]string{
+		"/api/tags": `{"models":[{"name":"old:1b"},{"name":"new:latest"},{"name":"bge-m3:latest"}]}`,
+		"/api/ps":   `{"models":[{"name":"old:1b","context_length":4096}]}`,
+	})
+	env := environ("OLLAMA_HOST", url, "OLLAMA_CONTEXT_LENGTH", "32768")
+	for spec, window := range map[string]int{"ollama/old:1b": 4096, "ollama/new": 32768, "ollama/bge-m3": 32768, "ollama/none": -1, "openai/old:1b": -1, "none": -1} {
+		f, ok := Local(context.Background(), spec, env)
+		if ok != (window >= 0) || ok && f.Window != window {
+			t.Errorf("Local(%s) = %+v, %v; want window %d", spec, f, ok, window)
+		}
+	}
+}
+
 func TestAServerThatHangsDoesNotHoldUpTheStart(t *testing.T) {
 	hang := make(chan struct{})
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

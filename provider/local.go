@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -26,26 +27,29 @@ type served struct {
 	modified string
 }
 
-// Local asks the local server that a provider's name means ("ollama",
-// "lmstudio", "llamacpp", "vllm") what it serves, and gives the model that it
-// would answer with: one that is loaded, else the newest. It reports false for
-// another provider and where no such server answers.
-func Local(ctx context.Context, name string, env Env) (Found, bool) {
+// Local asks the local server that a spec names what it serves: "ollama" gives
+// the model that it would answer with (one that is loaded, else the newest),
+// "ollama/qwen3:8b" that model, with the context size that the server tells.
+// It reports false for a provider that is none of this machine's, and where no
+// such server or model is found.
+func Local(ctx context.Context, spec string, env Env) (Found, bool) {
+	name, model, _ := strings.Cut(spec, "/")
 	v, ok := vendorNamed(name)
-	if !ok || !v.local {
+	if !ok || !v.local || env.alone() {
 		return Found{}, false
 	}
-	f := probe(ctx, v, env)
+	f := probe(ctx, v, model, env)
 	if f == nil {
 		return Found{}, false
 	}
 	return *f, true
 }
 
-// probe asks a local server what it serves; nil if it is not there, is not the
-// server that it is taken for, or serves no chat model. The ports are used by
-// many programs, so that its answer has to have the server's own form.
-func probe(ctx context.Context, v vendor, env Env) *Found {
+// probe asks a local server what it serves and picks the model of that name,
+// or the best one; nil if the server is not there, is not the one that it is
+// taken for, or serves no such model. The ports are used by many programs, so
+// that its answer has to have the server's own form.
+func probe(ctx context.Context, v vendor, model string, env Env) *Found {
 	base, _ := v.baseURL(env)
 	u, err := parseBase(base)
 	if err != nil {
@@ -58,7 +62,9 @@ func probe(ctx context.Context, v vendor, env Env) *Found {
 	key, _ := v.key(env)
 	ask := asker{ctx: ctx, transport: transport, root: strings.TrimSuffix(u.String(), "/v1"), key: key}
 	models := localServers[v.name](ask)
-	models = slices.DeleteFunc(models, func(m served) bool { return m.name == "" || noChat.MatchString(m.name) })
+	models = slices.DeleteFunc(models, func(m served) bool {
+		return m.name == "" || model == "" && noChat.MatchString(m.name) || model != "" && m.name != model && m.name != model+":latest"
+	})
 	if len(models) == 0 {
 		return nil
 	}
@@ -71,7 +77,11 @@ func probe(ctx context.Context, v vendor, env Env) *Found {
 		}
 		return strings.Compare(a.modified, b.modified)
 	})
-	return &Found{Provider: v.name, Model: best.name, Source: u.Redacted(), Local: endpoint{base: u}.local(), Window: best.window, base: u.String(), env: env}
+	if v.name == "ollama" && best.window == 0 {
+		// What a model will be loaded with, where the server's own variable is ours too.
+		best.window, _ = strconv.Atoi(env.get("OLLAMA_CONTEXT_LENGTH"))
+	}
+	return &Found{Provider: v.name, Model: best.name, Source: u.Redacted(), Local: endpoint{base: u}.local(), Window: max(best.window, 0), base: u.String(), env: env}
 }
 
 // noChat are models that cannot hold a conversation.

@@ -95,8 +95,9 @@ func Window(tokens int) Option {
 	}
 }
 
-// learnt is a window that the server itself has told.
-func learnt(tokens int) Option {
+// Learnt is a context window in tokens that the server itself has told. It
+// fills in for one that is not known and narrows one that is; see Found.Window.
+func Learnt(tokens int) Option {
 	return func(s *settings) error { s.learnt = tokens; return nil }
 }
 
