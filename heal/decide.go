@@ -197,7 +197,7 @@ func (d *decider) last() *Attempt {
 // after decides what follows a failed attempt.
 func (d *decider) after(a *Attempt) Decision {
 	f := a.Fault
-	rule := d.p.rule(f.Class)
+	rule := d.p.Rule(f.Class)
 	switch {
 	case f.Class == ninelives.ClassCanceled:
 		return Decision{Do: ActSurface, Fault: f, Why: "the caller went away"}

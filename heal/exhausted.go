@@ -106,7 +106,8 @@ func (e *Exhausted) Advice() string {
 		return "Check the network connection and the base URL."
 	}
 	if !e.Back.IsZero() {
-		return "Try again after " + e.Back.Format(time.RFC3339) + ", or add a fallback."
+		whole := e.Back.Add(time.Second - 1).Truncate(time.Second)
+		return "Try again after " + whole.Format(time.RFC3339) + ", or add a fallback."
 	}
 	return "Try again later, or add a fallback."
 }

@@ -8,7 +8,10 @@ type probe struct {
 	last  time.Time // when the last one that proved something began
 }
 
-// due is when the next probe may begin.
+// due is when the next probe may begin: the first one well into the rest, and
+// from then on one at a time as often as the policy allows, however much each
+// failure lengthens the rest. So a place that has recovered is found out within
+// Every, and not only after half of a rest that a long outage made long.
 func (p probe) due(r rest, policy ProbePolicy) time.Time {
 	at := r.from.Add(time.Duration(policy.From * float64(r.until.Sub(r.from))))
 	if policy.Before > 0 {
@@ -17,11 +20,11 @@ func (p probe) due(r rest, policy ProbePolicy) time.Time {
 	if at.Before(r.from) {
 		at = r.from
 	}
+	if next := p.last.Add(policy.Every); policy.Every > 0 && p.last.After(r.since) || at.Before(next) {
+		at = next
+	}
 	if at.Before(r.hint) {
 		at = r.hint
-	}
-	if next := p.last.Add(policy.Every); !p.last.IsZero() && at.Before(next) {
-		at = next
 	}
 	return at
 }

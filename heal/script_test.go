@@ -243,3 +243,14 @@ func (c clocked) Stream(ctx context.Context, req *ninelives.Request) iter.Seq2[n
 		}
 	}
 }
+
+func (f flapping) Stream(ctx context.Context, req *ninelives.Request) iter.Seq2[ninelives.Event, error] {
+	s := says("primary")
+	if time.Now().Before(f.until) {
+		s = fails(ninelives.ClassOverloaded)
+	}
+	f.mu.Lock()
+	f.steps = []step{s}
+	f.mu.Unlock()
+	return f.scripted.Stream(ctx, req)
+}

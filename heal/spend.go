@@ -7,15 +7,6 @@ import (
 	ninelives "github.com/ninelives-ai/ninelives"
 )
 
-// rule is what the policy says about a class; one that it does not name is
-// treated as unknown.
-func (p *Policy) rule(class ninelives.Class) Rule {
-	if r, ok := p.Rules[class]; ok {
-		return r
-	}
-	return p.Rules[ninelives.ClassUnknown]
-}
-
 // spent says why no further request may be made; empty means that one may.
 func (d *decider) spent(a *Attempt) string {
 	b := &d.p.Budget
