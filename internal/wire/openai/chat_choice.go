@@ -32,6 +32,8 @@ type chatChoice struct {
 	own       chatMembers // of the choice
 	logprobs  chatLogprobs
 
+	reasoned bool // a text field carried reasoning: details repeat it
+
 	finishRaw string
 	finished  bool
 }
@@ -152,21 +154,33 @@ func (c *chatChoice) reason(d *chatDelta, fields []string) {
 	for i, raw := range d.reasoning {
 		if rawjson.Kind(raw) == '"' && len(raw) > 2 {
 			c.d.scratch = c.thought.append(c.d.scratch, raw)
-			field = fields[i]
+			field, c.reasoned = fields[i], true
 			break
 		}
 	}
 	if rawjson.Kind(d.details) == '[' && !rawjson.Empty(d.details) {
 		c.details.add(d.details, c.whole)
 		if field == "" {
-			field = "reasoning_details"
-			c.d.scratch = chatDetailsText(c.d.scratch, d.details)
-			if len(c.d.scratch) == 0 { // encrypted: it has no text, but a place
-				c.last(chatKindReasoning, field)
+			field = chatDetailsField
+			if !c.reasoned {
+				c.d.scratch = chatDetailsText(c.d.scratch, d.details)
+			}
+			if !c.thinks() { // it may be encrypted: it has no text, but a place
+				c.begin(chatKindReasoning, field)
 			}
 		}
 	}
 	c.add(chatKindReasoning, field, c.d.scratch)
+}
+
+// thinks reports that the message has reasoning, which details belong to.
+func (c *chatChoice) thinks() bool {
+	for _, p := range c.parts {
+		if p.kind == chatKindReasoning {
+			return true
+		}
+	}
+	return false
 }
 
 // text takes in a piece of the answer's text, a JSON string.
@@ -525,7 +539,7 @@ func (c *chatChoice) message() ninelives.Message {
 			r := ninelives.Reasoning{Text: string(p.text), Provenance: provenance, Meta: ninelives.Meta{Extra: chatExtra(p.raw)}}
 			r.Provenance.Field = p.field
 			if details != nil {
-				r.Provenance.Field, r.Provenance.Blob = "reasoning_details", string(details)
+				r.Provenance.Field, r.Provenance.Blob = chatDetailsField, string(details)
 				r.Redacted = r.Text == ""
 				details = nil
 			}

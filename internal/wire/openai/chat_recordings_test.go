@@ -72,7 +72,10 @@ func chatDecode(src io.Reader, o wire.DecodeOptions) ([]ninelives.Event, *nineli
 }
 
 // chatCompareEvents checks that the deltas add up to the message.
-func chatCompareEvents(t testing.TB, events []ninelives.Event, resp *ninelives.Response) {
+func chatCompareEvents(t interface {
+	Helper()
+	Errorf(format string, args ...any)
+}, events []ninelives.Event, resp *ninelives.Response) {
 	t.Helper()
 	got := map[int]string{}
 	var ids, names = map[int]string{}, map[int]string{}

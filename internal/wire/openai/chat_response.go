@@ -3,6 +3,7 @@ package openai
 import (
 	"bytes"
 	"io"
+	"time"
 
 	ninelives "github.com/ninelives-ai/ninelives"
 	"github.com/ninelives-ai/ninelives/internal/wire"
@@ -71,4 +72,63 @@ func (d *chatDecoder) streamed(body []byte) (*ninelives.Response, error) {
 			return nil, err
 		}
 	}
+}
+
+// EncodeChatResponse writes a whole answer for a client of POST
+// /chat/completions. The reasons why it ended are in the words that clients of
+// this protocol know.
+func EncodeChatResponse(r *ninelives.Response) []byte {
+	w := chatAnswerWriter()
+	at := w.Open('{')
+	w.head(r.ID, r.Model, r.Created, "chat.completion")
+	w.Name("choices")
+	w.Open('[')
+	w.choice(0, r.Message, r.Finish, r.Logprobs, r.ChoiceExtra)
+	for i, c := range r.Choices {
+		w.choice(i+1, c.Message, c.Finish, c.Logprobs, c.Extra)
+	}
+	w.Close(']')
+	if r.Usage.Reported != 0 || r.Usage.Extra.For(ninelives.OpenAIChat) != nil {
+		w.Name("usage")
+		chatWriteUsage(&w.Writer, r.Usage)
+	}
+	w.rest(at, r.Extra)
+	w.Close('}')
+	return w.B
+}
+
+// chatAnswerWriter writes for clients, who take everything.
+func chatAnswerWriter() chatWriter {
+	return chatWriter{dialect: &wire.Dialect{CacheControl: true}}
+}
+
+// head writes what an answer, or a chunk of it, begins with.
+func (w *chatWriter) head(id, model string, created time.Time, object string) {
+	if id != "" {
+		w.StringMember("id", id)
+	}
+	w.StringMember("object", object)
+	if !created.IsZero() {
+		w.IntMember("created", created.Unix())
+	}
+	if model != "" {
+		w.StringMember("model", model)
+	}
+}
+
+func (w *chatWriter) choice(index int, m ninelives.Message, finish ninelives.FinishReason, logprobs, extra ninelives.Extra) {
+	at := w.Open('{')
+	w.IntMember("index", int64(index))
+	w.Name("message")
+	inner := w.Open('{')
+	w.StringMember("role", "assistant")
+	w.answer(m)
+	w.rest(inner, m.Extra)
+	w.Close('}')
+	if raw := logprobs.For(ninelives.OpenAIChat); raw != nil {
+		w.RawMember("logprobs", raw)
+	}
+	w.StringMember("finish_reason", chatFinishWord(finish, m.Refusal() != ""))
+	w.rest(at, extra)
+	w.Close('}')
 }
