@@ -86,9 +86,9 @@ type Dialect struct {
 	ThinkTags bool
 	// EffortParam is where the reasoning effort goes: "reasoning_effort"
 	// (default), "reasoning.effort", "thinking", "enable_thinking", "" with Drop.
-	// In Anthropic Messages: adaptive thinking with output_config.effort
-	// (default, Claude 4.6 and later), "output_config.effort" alone, or
-	// "thinking" with a budget in tokens (earlier models).
+	// In Anthropic Messages: "" is adaptive thinking with output_config.effort,
+	// and a budget where the caller gave one; "adaptive" is never a budget,
+	// "thinking" always one, "output_config.effort" the effort alone.
 	EffortParam string
 	// NoThinking: thinking is switched off, whatever effort is asked for.
 	NoThinking bool

@@ -266,8 +266,8 @@ func DialectFor(baseURL, model string) (Dialect, ninelives.Protocol) {
 	host, port, path := u.Hostname(), u.Port(), strings.Trim(u.Path, "/")
 	s := serverAt(host, port)
 	switch {
-	case strings.Contains(strings.ToLower(baseURL), "anthropic"):
-		return anthropicDialect(s), ninelives.AnthropicMessages
+	case strings.Contains(strings.ToLower(baseURL), "anthropic"), isBedrock(host) && !strings.Contains(path, "openai"):
+		return anthropicDialect(s, host, model), ninelives.AnthropicMessages
 	case strings.HasSuffix(host, "generativelanguage.googleapis.com") && !strings.Contains(path, "openai"),
 		strings.HasSuffix(host, "aiplatform.googleapis.com") && !strings.Contains(path, "openapi"):
 		return Dialect{Name: "gemini"}, ninelives.Gemini
@@ -281,9 +281,9 @@ func DialectFor(baseURL, model string) (Dialect, ninelives.Protocol) {
 
 // anthropicDialect is for Anthropic itself, or for another server's endpoint
 // that speaks its protocol: those sign nothing, and take thinking unsigned.
-func anthropicDialect(s *server) Dialect {
+func anthropicDialect(s *server, host, model string) Dialect {
 	if s == nil {
-		return Dialect{Name: "anthropic"}
+		return claudeDialect(host, model)
 	}
 	d := Dialect{Name: s.names[0] + "-anthropic", UnsignedThinking: true, NoImages: s.NoImages}
 	if s.Replay == ninelives.ReplayRequireAlways || s.Replay == ninelives.ReplayRequireOnToolCalls {

@@ -81,7 +81,7 @@ func TestRequestsAreWritten(t *testing.T) {
 		{"a temperature above the largest", prompt(func(r *ninelives.Request) { r.Temperature = &two }), generous(), map[string]string{"temperature": `1`}, "sent as 1"},
 		{"a blank stop sequence", prompt(func(r *ninelives.Request) { r.Stop = []string{"\n", "END"} }), generous(), map[string]string{"stop_sequences": `["END"]`}, "stop sequence"},
 		{"a dropped parameter", prompt(func(r *ninelives.Request) { r.Temperature, r.Extra = &half, raw(`{"service_tier":"auto"}`) }),
-			with(func(t *wire.Target) { t.Dialect.Drop = []string{"temperature", "service_tier"} }), map[string]string{"temperature": "", "service_tier": ""}, ""},
+			with(func(t *wire.Target) { t.Dialect.Drop = []string{"temperature", "service_tier"} }), map[string]string{"temperature": "", "service_tier": ""}, "temperature was not sent"},
 		{"an image as a data URL", &ninelives.Request{Messages: []ninelives.Message{{Role: ninelives.RoleUser, Parts: []ninelives.Part{ninelives.Image{URL: "data:image/png;base64,iVBORw0KGgo="}}}}}, generous(), map[string]string{
 			"messages": `[{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBORw0KGgo="}}]}]`}, ""},
 		{"a file that is neither PDF nor text", &ninelives.Request{Messages: []ninelives.Message{{Role: ninelives.RoleUser, Parts: []ninelives.Part{ninelives.File{Name: "a.mp3", MediaType: "audio/mpeg", Data: []byte{1}}}}}}, generous(), map[string]string{
@@ -109,6 +109,7 @@ func TestThinkingIsAskedForInTheModelsOwnWay(t *testing.T) {
 		return func(r *ninelives.Request) { r.Reasoning.Effort, r.MaxTokens = e, 0 }
 	}
 	half := 0.5
+	adaptive := with(func(t *wire.Target) { t.Dialect.EffortParam = "adaptive" })
 	for _, tc := range []struct {
 		name                        string
 		change                      func(*ninelives.Request)
@@ -127,20 +128,26 @@ func TestThinkingIsAskedForInTheModelsOwnWay(t *testing.T) {
 		{"a budget", func(r *ninelives.Request) { r.Reasoning.Budget, r.MaxTokens = 3000, 9000 }, with(budgets), `{"type":"enabled","budget_tokens":3000}`, "", "9000", ""},
 		{"a budget below the least", func(r *ninelives.Request) { r.Reasoning.Budget, r.MaxTokens = 5, 9000 }, with(budgets), `{"type":"enabled","budget_tokens":1024}`, "", "9000", ""},
 		{"a budget above the caller's limit", func(r *ninelives.Request) { r.Reasoning.Budget, r.MaxTokens = 9000, 4000 }, with(budgets), `{"type":"enabled","budget_tokens":2000}`, "", "4000", "cut to fit"},
-		{"a limit that leaves no room", func(r *ninelives.Request) { r.Reasoning.Budget, r.MaxTokens = 9000, 500 }, with(budgets), `{"type":"disabled"}`, "", "500", "leaves no room"},
+		{"a limit that leaves no room", func(r *ninelives.Request) { r.Reasoning.Budget, r.MaxTokens = 9000, 500 }, with(budgets), "", "", "500", "leaves no room"},
 		{"switched off for the server", effort("high"), with(func(t *wire.Target) { t.Dialect.NoThinking = true }), `{"type":"disabled"}`, "", "8192", ""},
 		{"the protocol's own form", func(r *ninelives.Request) { r.Reasoning.Extra = raw(`{"type":"adaptive","display":"omitted"}`) }, generous(), `{"type":"adaptive","display":"omitted"}`, "", "100", ""},
+		{"a summary of it", func(r *ninelives.Request) { r.Reasoning.Effort, r.Reasoning.Summary = "low", "auto" }, generous(), `{"type":"adaptive","display":"summarized"}`, `{"effort":"low"}`, "100", ""},
+		{"a budget where there are none", func(r *ninelives.Request) { r.Reasoning.Budget = 9000 }, adaptive, `{"type":"adaptive"}`, `{"effort":"medium"}`, "100", ""},
+		{"the protocol's own budget where there are none", func(r *ninelives.Request) {
+			r.Reasoning.Budget, r.Reasoning.Extra = 20000, raw(`{"type":"enabled","budget_tokens":20000,"display":"omitted"}`)
+		}, adaptive, `{"type":"adaptive","display":"omitted"}`, `{"effort":"high"}`, "100", ""},
+		{"at all where the model cannot", effort("high"), with(func(t *wire.Target) { t.Dialect.Drop, t.Dialect.EffortParam = []string{"thinking"}, "thinking" }), "", "", "8192", ""},
 		{"with a temperature", func(r *ninelives.Request) { r.Reasoning.Effort, r.Temperature = "low", &half }, generous(), `{"type":"adaptive"}`, `{"effort":"low"}`, "100", "temperature was not sent"},
 		{"with a forced tool", func(r *ninelives.Request) {
 			r.Reasoning.Effort, r.Tools, r.ToolChoice = "low", []ninelives.Tool{{Name: "f"}}, ninelives.ToolChoice{Mode: ninelives.ToolChoiceRequired}
-		}, generous(), `{"type":"disabled"}`, `{"effort":"low"}`, "100", "forced tool"},
+		}, generous(), "", `{"effort":"low"}`, "100", "forced tool"},
 		{"with a prefill", func(r *ninelives.Request) {
 			r.Reasoning.Effort, r.Messages = "low", append(r.Messages, ninelives.AssistantText("The"))
-		}, generous(), `{"type":"disabled"}`, `{"effort":"low"}`, "100", "to be continued"},
+		}, generous(), "", `{"effort":"low"}`, "100", "to be continued"},
 		{"with a budget in a turn that began without", func(r *ninelives.Request) {
 			r.Reasoning.Budget, r.MaxTokens = 2000, 9000
 			r.Messages = append(r.Messages, ninelives.Message{Role: ninelives.RoleAssistant, Parts: calls("{}")}, ninelives.ToolResultText("toolu_1", "f", "x"))
-		}, with(budgets), `{"type":"disabled"}`, "", "9000", "began without"},
+		}, with(budgets), "", "", "9000", "began without"},
 		{"with a budget in a turn that began with thinking", func(r *ninelives.Request) {
 			r.Reasoning.Budget, r.MaxTokens = 2000, 9000
 			thought := ninelives.Reasoning{Text: "hm", Provenance: ninelives.Provenance{Field: "thinking", Signature: "s"}}

@@ -1,6 +1,9 @@
 package anthropic
 
 import (
+	"cmp"
+	"slices"
+
 	ninelives "github.com/ninelives-ai/ninelives"
 	"github.com/ninelives-ai/ninelives/internal/wire/rawjson"
 )
@@ -24,6 +27,21 @@ const minBudget = 1024
 // numbers are ours.
 var budgets = map[string]int{"minimal": 1024, "low": 2048, "medium": 8192, "high": 16384, "xhigh": 32768, "max": 32768}
 
+// effortOf is the effort that a budget amounts to, where a model takes none.
+func effortOf(budget int) string {
+	switch {
+	case budget <= 0:
+		return ""
+	case budget < budgets["medium"]:
+		return "low"
+	case budget < budgets["high"]:
+		return "medium"
+	case budget < budgets["xhigh"]:
+		return "high"
+	}
+	return "xhigh"
+}
+
 // thinking decides on the thinking parameter.
 func (e *request) thinking() thinking {
 	t := e.wanted()
@@ -41,7 +59,7 @@ func (e *request) thinking() thinking {
 	}
 	if why := e.conflict(t); why != "" {
 		e.w.note("thinking was switched off: %s", why)
-		t.off()
+		t.drop()
 	}
 	if t.kind == "enabled" && t.budget >= t.maxTokens {
 		switch {
@@ -53,14 +71,36 @@ func (e *request) thinking() thinking {
 			t.raw = enabled(t.budget)
 		default:
 			e.w.note("thinking was switched off: the output limit of %d tokens leaves no room for it", limit)
-			t.off()
+			t.drop()
 		}
 	}
 	return t
 }
 
-func (t *thinking) off() {
+// drop asks for no thinking. It is not forbidden: models that think by
+// themselves see what goes with it, and some reject being forbidden to.
+func (t *thinking) drop() { t.kind, t.raw, t.budget = "", nil, 0 }
+
+// forbid switches off the thinking of models that think by themselves.
+func (t *thinking) forbid() {
 	t.kind, t.raw, t.budget = "disabled", []byte(`{"type":"disabled"}`), 0
+}
+
+// adaptive leaves it to the model how long it thinks. Newer models show what
+// they think only when asked to.
+func (e *request) adaptive(t *thinking, display string) {
+	if display == "" && e.req.Reasoning.Summary != "" {
+		display = "summarized"
+	}
+	t.kind, t.budget = "adaptive", 0
+	var w rawjson.Writer
+	w.Open('{')
+	w.StringMember("type", "adaptive")
+	if display != "" {
+		w.StringMember("display", display)
+	}
+	w.Close('}')
+	t.raw = w.B
 }
 
 func enabled(budget int) []byte {
@@ -83,9 +123,13 @@ func (e *request) wanted() thinking {
 	}
 	var t thinking
 	switch own := r.Extra.For(protocol); {
+	case slices.Contains(d.Drop, "thinking"):
+		t.effort = effort
+		if d.EffortParam != "" || r.Effort == "none" {
+			t.effort = ""
+		}
 	case d.NoThinking:
-		t.off()
-		return t
+		t.forbid()
 	case own != nil:
 		if !rawjson.Empty(own) {
 			t.raw, t.kind = own, rawjson.String(rawjson.Get(own, "type"))
@@ -96,8 +140,17 @@ func (e *request) wanted() thinking {
 		if r.Effort == "none" {
 			t.effort = ""
 		}
+		if t.kind == "enabled" && d.EffortParam == "adaptive" {
+			e.adaptive(&t, rawjson.String(rawjson.Get(own, "display")))
+			t.effort = cmp.Or(t.effort, effortOf(r.Budget))
+		}
 	case r.Effort == "none" && r.Budget == 0:
-		t.off()
+		t.forbid()
+	case d.EffortParam == "adaptive" && (r.Budget > 0 || r.Effort != ""):
+		e.adaptive(&t, "")
+		if t.effort = effort; effort == "" || effort == "none" {
+			t.effort = effortOf(r.Budget)
+		}
 	case r.Budget > 0, d.EffortParam == "thinking" && r.Effort != "":
 		t.kind, t.budget = "enabled", r.Budget
 		if d.EffortParam != "thinking" && effort != "none" {
@@ -113,7 +166,7 @@ func (e *request) wanted() thinking {
 	case r.Effort != "":
 		t.effort = effort
 		if d.EffortParam != "output_config.effort" {
-			t.kind, t.raw = "adaptive", []byte(`{"type":"adaptive"}`)
+			e.adaptive(&t, "")
 		}
 	}
 	return t

@@ -78,9 +78,12 @@ func (e *request) check() error {
 }
 
 // param begins a top-level parameter, under the server's own name for it; false
-// if the server rejects it.
+// if the server rejects it. The model and the stream are then in the URL.
 func (e *request) param(name string) bool {
 	if slices.Contains(e.target.Dialect.Drop, name) {
+		if name != "model" && name != "stream" {
+			e.w.note("%s was not sent: %s does not take it", name, e.target.Candidate.Name())
+		}
 		return false
 	}
 	if own, ok := e.target.Dialect.Rename[name]; ok {
