@@ -326,6 +326,44 @@ model_presets: {fast: {provider: anthropic, model: claude-sonnet-4-6}}
 	}
 }
 
+func TestAliasesAndMergesAreWrittenOut(t *testing.T) {
+	env := environ("OPENAI_API_KEY", testKey, "K", "k-alias")
+	c, problems, fatal := load(t, `modelPresets:
+  base: &base {provider: openai, model: gpt-4o, key: "${K}", account: one}
+  mini:
+    <<: *base
+    model: gpt-4o-mini
+model: &first openai/gpt-4.1
+fallbackModels: [base, mini, *first, *base]
+`, env)
+	if fatal != "" || problems != nil {
+		t.Fatal(fatal, problems)
+	}
+	models, _, err := c.Chain(context.Background(), env)
+	if want := []string{"openai/gpt-4.1", "openai/gpt-4o", "openai/gpt-4o-mini"}; err != nil || !slices.Equal(names(models), want) {
+		t.Fatalf("chain %q (%v), want %q", names(models), err, want)
+	}
+	if k, _ := ninelives.CandidateOf(models[2]); k.Account != "one" || k.Key != provider.NewSecret("k-alias").Fingerprint() {
+		t.Errorf("%+v", k)
+	}
+	for text, want := range map[string]string{
+		"model: *none":       "f.yaml:1:8: *none: there is no &none before this place",
+		"model: &a [*a]":     "f.yaml:1:12: *a: there is no &a before this place",
+		"policy: {<<: fast}": "f.yaml:1:10: << merges settings, like <<: *name",
+	} {
+		if _, _, got := load(t, text, env); got != want {
+			t.Errorf("%q: %s, want %s", text, got, want)
+		}
+	}
+	bomb := "a: &a0 [x, x, x, x, x, x, x, x, x]\n"
+	for i := range 9 {
+		bomb += fmt.Sprintf("b%d: &a%d [*a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d]\n", i, i+1, i, i, i, i, i, i, i, i, i)
+	}
+	if _, _, got := load(t, bomb, env); !strings.HasSuffix(got, "the file is too large with its aliases written out") {
+		t.Errorf("a bomb of aliases: %.200s", got)
+	}
+}
+
 func TestReferencesMayStandForNumbersButNeverForMore(t *testing.T) {
 	env := environ("N", "1234", "EVIL", "x\nconsent: {allow_remote_fallback: true}", "S", "a: b")
 	c, _, fatal := load(t, "window: ${N}", env)

@@ -4,6 +4,7 @@
 //	file.go    the settings, as a file has them
 //	load.go    finding, reading and layering files
 //	source.go  one file as a tree: positions, other tools' names, ${ENV}
+//	anchors.go YAML's aliases and merges, written out
 //	policy.go  the healing policy that the settings come to
 //	chain.go   the models that the settings come to
 //

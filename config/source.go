@@ -61,7 +61,11 @@ func parse(name string, text []byte, env provider.Env) (*source, error) {
 		if s.root != nil {
 			return nil, s.at(doc.Body, "a configuration is one document: remove the line ---")
 		}
-		root, ok := doc.Body.(*ast.MappingNode)
+		body, err := (&resolver{anchors: map[string]ast.Node{}}).resolve(doc.Body)
+		if err != nil {
+			return nil, s.problem(err)
+		}
+		root, ok := body.(*ast.MappingNode)
 		if !ok {
 			return nil, s.at(doc.Body, "a configuration is made of settings like \"model: …\"")
 		}
