@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	ninelives "github.com/ninelives-ai/ninelives"
+	"github.com/ninelives-ai/ninelives/journal"
+)
+
+// kept is the journal as the commands use it. Where it cannot be opened or
+// written, calls go on without it and say so.
+type kept struct {
+	j        *journal.Journal
+	err      error // why there is none
+	warnings []string
+}
+
+// journalPath is where the journal is: NINELIVES_JOURNAL, else a file among
+// the user's state ($XDG_STATE_HOME, ~/.local/state; on Windows the local
+// application data).
+func (p *process) journalPath() (string, error) {
+	if path, _ := p.env("NINELIVES_JOURNAL"); path != "" {
+		return path, nil
+	}
+	if dir, _ := p.env("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "ninelives", "journal.db"), nil
+	}
+	if runtime.GOOS == "windows" {
+		dir, err := os.UserCacheDir()
+		return filepath.Join(dir, "ninelives", "journal.db"), err
+	}
+	home, _ := p.env("HOME")
+	if home == "" {
+		return "", errors.New("there is no home directory: set NINELIVES_JOURNAL to a file")
+	}
+	return filepath.Join(home, ".local", "state", "ninelives", "journal.db"), nil
+}
+
+func (p *process) openJournal() *kept {
+	k := &kept{}
+	path, err := p.journalPath()
+	if err == nil {
+		k.j, err = journal.Open(path)
+	}
+	if err != nil {
+		k.err = err
+		k.warn(err)
+	}
+	return k
+}
+
+func (k *kept) warn(err error) {
+	k.warnings = append(k.warnings, "the question is not kept on disk: "+err.Error())
+}
+
+func (k *kept) close() {
+	if k.j != nil {
+		_ = k.j.Close() // everything that was ended is on the disk already
+	}
+}
+
+// find gives the call to take up: the one of that id, or the last one that
+// took it up already.
+func (k *kept) find(ctx context.Context, id string) (*journal.Record, error) {
+	if k.j == nil {
+		return nil, usagef("--resume %s: %v", id, k.err)
+	}
+	for {
+		r, err := k.j.Call(ctx, id)
+		switch {
+		case errors.Is(err, journal.ErrUnknown), errors.Is(err, journal.ErrAmbiguous):
+			return nil, usagef("--resume: %v: see ninelives calls", err)
+		case err != nil:
+			return nil, err
+		case r.ResumedBy != "":
+			id = r.ResumedBy
+		case r.Request == nil:
+			return nil, usagef("--resume: the question of %s cannot be read any more", r.ID)
+		case r.State == journal.StateComplete:
+			return nil, usagef("--resume: %s was answered: ninelives calls %s shows the answer", r.ID, r.ID)
+		default:
+			return r, nil
+		}
+	}
+}
+
+// begin records the call; an id of "" says that it could not be.
+func (k *kept) begin(ctx context.Context, c *journal.Call) (string, error) {
+	if k.j == nil {
+		return "", nil
+	}
+	id, err := k.j.Begin(ctx, *c)
+	switch {
+	case err == nil:
+		return id, nil
+	case ctx.Err() != nil, c.Resumes != "":
+		return "", err
+	}
+	k.warn(err)
+	return "", nil
+}
+
+func (k *kept) note(ctx context.Context, id string, n ninelives.Notice) {
+	if id != "" {
+		_ = k.j.Note(ctx, id, n) // a note that is lost is told by End
+	}
+}
+
+// end records the end, even of a call that was stopped.
+func (k *kept) end(id string, o journal.Outcome) {
+	if id != "" {
+		_ = k.j.End(context.Background(), id, o) // the call then counts as interrupted: nothing is lost
+	}
+}
