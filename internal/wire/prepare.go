@@ -144,74 +144,91 @@ func (p *preparer) dropForeignParts() {
 }
 
 // replaceMedia puts a plain statement in the place of images and files that
-// the target does not take, inside tool results too.
+// the target does not take, inside tool results too. Anthropic takes them from
+// users and tools only.
 func (p *preparer) replaceMedia() {
 	noImages := p.dialect.NoImages || !p.candidate.Images
 	noFiles := !p.candidate.Files
-	if !noImages && !noFiles {
-		return
-	}
 	images, files := 0, 0
-	replace := func(parts []ninelives.Part) []ninelives.Part {
-		count := 0 // images that have no placeholder yet
-		change := false
-		for _, part := range parts {
-			switch part.(type) {
-			case ninelives.Image:
-				count++
-				change = change || noImages
-			case ninelives.File:
-				change = change || noFiles
-			}
-		}
-		if !change {
-			return parts
-		}
-		out := make([]ninelives.Part, 0, len(parts))
-		for _, part := range parts {
-			switch v := part.(type) {
-			case ninelives.Image:
-				if !noImages {
-					break
-				}
-				if count > 0 {
-					out = append(out, ninelives.Text{Text: fmt.Sprintf(ImagePlaceholder, count)})
-				}
-				images, count = images+count, 0
-				continue
-			case ninelives.File:
-				if !noFiles {
-					break
-				}
-				files++
-				name := v.Name
-				if name == "" {
-					name = v.MediaType
-				}
-				out = append(out, ninelives.Text{Text: strings.TrimSpace(fmt.Sprintf(filePlaceholder, name))})
-				continue
-			}
-			out = append(out, part)
-		}
-		return out
-	}
 	for i := range p.req.Messages {
 		m := &p.req.Messages[i]
-		m.Parts = replace(m.Parts)
+		if p.anthropic() && m.Role == ninelives.RoleAssistant {
+			m.Parts = replaceParts(m.Parts, assistantImage, assistantFile, &images, &files)
+			continue
+		}
+		image, file := "", ""
+		if noImages {
+			image = ImagePlaceholder
+		}
+		if noFiles {
+			file = filePlaceholder
+		}
+		m.Parts = replaceParts(m.Parts, image, file, &images, &files)
 		for j, part := range m.Parts {
 			if r, ok := part.(ninelives.ToolResult); ok {
-				r.Content = replace(r.Content)
+				r.Content = replaceParts(r.Content, image, file, &images, &files)
 				m.Parts[j] = r
 			}
 		}
 	}
 	if images > 0 {
-		p.note("%d image(s) were not sent: %s only accepts text", images, p.candidate.Name())
+		p.note("%d image(s) were not sent: %s does not take them there", images, p.candidate.Name())
 	}
 	if files > 0 {
-		p.note("%d file(s) were not sent: %s does not accept files", files, p.candidate.Name())
+		p.note("%d file(s) were not sent: %s does not take them there", files, p.candidate.Name())
 	}
 }
+
+// replaceParts puts text in the place of images (once for all of them, with
+// their number) and files (with their name); an empty text keeps them.
+func replaceParts(parts []ninelives.Part, image, file string, images, files *int) []ninelives.Part {
+	count, change := 0, false
+	for _, part := range parts {
+		switch part.(type) {
+		case ninelives.Image:
+			count++
+			change = change || image != ""
+		case ninelives.File:
+			change = change || file != ""
+		}
+	}
+	if !change {
+		return parts
+	}
+	out := make([]ninelives.Part, 0, len(parts))
+	for _, part := range parts {
+		switch v := part.(type) {
+		case ninelives.Image:
+			if image == "" {
+				break
+			}
+			if count > 0 {
+				out = append(out, ninelives.Text{Text: fmt.Sprintf(image, count)})
+			}
+			*images, count = *images+count, 0
+			continue
+		case ninelives.File:
+			if file == "" {
+				break
+			}
+			*files++
+			name := v.Name
+			if name == "" {
+				name = v.MediaType
+			}
+			out = append(out, ninelives.Text{Text: strings.TrimSpace(fmt.Sprintf(file, name))})
+			continue
+		}
+		out = append(out, part)
+	}
+	return out
+}
+
+// What stands for images and a file of the assistant's own making.
+const (
+	assistantImage = "[%d image(s) that the assistant made here are not sent again]"
+	assistantFile  = "[a file that the assistant made here is not sent again] %s"
+)
 
 // filePlaceholder stands for a file that the target is not sent.
 const filePlaceholder = "[attached file not sent: this provider does not accept files] %s"

@@ -42,7 +42,7 @@ func (p *preparer) foreign(o ninelives.Provenance) bool {
 func (p *preparer) filterReasoning() {
 	rule, _ := p.replay()
 	stripped := slices.ContainsFunc(p.dialect.StripFields, isReasoningField)
-	foreign, plain := 0, 0
+	foreign, plain, asked := 0, 0, 0
 	drop := func(part ninelives.Part) bool {
 		r, ok := part.(ninelives.Reasoning)
 		if !ok {
@@ -50,7 +50,10 @@ func (p *preparer) filterReasoning() {
 		}
 		signed := r.Redacted || r.Provenance.Signature != "" || r.Provenance.Blob != ""
 		switch {
-		case p.dialect.DropReasoning || stripped || rule == ninelives.ReplayForbid:
+		case p.dialect.DropReasoning:
+			asked++
+			return true
+		case stripped || rule == ninelives.ReplayForbid:
 			return true
 		case signed && (p.foreign(r.Provenance) || !p.knowsProof(r.Provenance)):
 			foreign++
@@ -74,7 +77,7 @@ func (p *preparer) filterReasoning() {
 	if plain > 0 {
 		p.note("reasoning of another model was left out (%d part(s)): %s has no place for it", plain, p.candidate.Name())
 	}
-	if p.dialect.DropReasoning {
+	if asked > 0 {
 		p.note("no earlier reasoning was sent to %s", p.candidate.Name())
 	}
 }

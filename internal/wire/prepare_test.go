@@ -250,6 +250,12 @@ func TestPrepareRepairsHistories(t *testing.T) {
 			note: "3 image(s)",
 		},
 		{
+			name: "images that the assistant made", target: messagesTarget(),
+			in:   []ninelives.Message{hi, assistant(text("Here:"), png), user(text("nice"), png)},
+			want: []ninelives.Message{hi, assistant(text("Here:"), text("[1 image(s) that the assistant made here are not sent again]")), user(text("nice"), png)},
+			note: "1 image(s)",
+		},
+		{
 			name: "parts of another protocol", target: messagesTarget(),
 			in:   []ninelives.Message{hi, assistant(opaque(ninelives.OpenAIResponses, "web_search_call"), opaque(ninelives.AnthropicMessages, "server_tool_use"), text("x"))},
 			want: []ninelives.Message{hi, assistant(opaque(ninelives.AnthropicMessages, "server_tool_use"), text("x"))},

@@ -144,6 +144,7 @@ func (w *writer) reasoning(p ninelives.Reasoning) {
 		}
 		return
 	}
+	p.Meta.Cache = nil // thinking cannot carry one
 	signature := p.Provenance.Signature
 	if f := p.Provenance.Field; f != "" && f != fieldThinking {
 		signature = "" // of another protocol

@@ -103,6 +103,48 @@ func TestRequestsAreWritten(t *testing.T) {
 	}
 }
 
+func TestToolSchemasAreObjectsWithoutAlternatives(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"type":"object","properties":{"a":{}}}`: `{"type":"object","properties":{"a":{}}}`,
+		`{}`:                          `{"type":"object"}`,
+		`{"properties":{"a":{}}}`:     `{"type":"object","properties":{"a":{}}}`,
+		`{"type":"null","title":"x"}`: `{"type":"object","title":"x"}`,
+		`{"type":"object","anyOf":[{"properties":{"a":{"type":"string"}},"required":["a"]},{"properties":{"a":{},"b":{}}}],"$defs":{"d":{}}}`: `{"type":"object","$defs":{"d":{}},"properties":{"a":{"type":"string"},"b":{}}}`,
+		`{"allOf":[{"properties":{"b":{}}}],"properties":{"a":{"oneOf":[{}]}}}`:                                                               `{"type":"object","properties":{"a":{"oneOf":[{}]},"b":{}}}`,
+	} {
+		body, _ := encode(t, prompt(func(r *ninelives.Request) { r.Tools = []ninelives.Tool{{Name: "f", Schema: []byte(in)}} }), generous())
+		if got := string(body["tools"]); got != `[{"name":"f","input_schema":`+want+`}]` {
+			t.Errorf("%s\n got %s\nwant %s", in, got, want)
+		}
+	}
+}
+
+func TestOnlyFourCacheHintsAreSent(t *testing.T) {
+	mark := func(s string) ninelives.Text {
+		return ninelives.Text{Text: s, Meta: ninelives.Meta{Cache: &ninelives.CacheHint{}}}
+	}
+	req := &ninelives.Request{Messages: []ninelives.Message{
+		{Role: ninelives.RoleSystem, Parts: []ninelives.Part{mark("rules")}},
+		{Role: ninelives.RoleUser, Parts: []ninelives.Part{mark("one")}},
+		{Role: ninelives.RoleAssistant, Parts: calls("{}")},
+		{Role: ninelives.RoleTool, Parts: []ninelives.Part{ninelives.ToolResult{CallID: "toolu_1", Content: []ninelives.Part{mark("two")}, Meta: mark("").Meta}}},
+		{Role: ninelives.RoleUser, Parts: []ninelives.Part{mark("three"), mark("four")}},
+	}}
+	body, out := encode(t, req, generous())
+	want := `[{"role":"user","content":"one"},{"role":"assistant","content":[{"type":"tool_use","id":"toolu_1","name":"f","input":{}}]},` +
+		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_1","content":"two","cache_control":{"type":"ephemeral"}},` +
+		`{"type":"text","text":"three","cache_control":{"type":"ephemeral"}},{"type":"text","text":"four","cache_control":{"type":"ephemeral"}}]}]`
+	if got := string(body["messages"]); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if got := string(body["system"]); got != `[{"type":"text","text":"rules","cache_control":{"type":"ephemeral"}}]` {
+		t.Errorf("the instructions lost theirs: %s", got)
+	}
+	if len(out.Notes) != 1 || !strings.Contains(out.Notes[0], "2 cache hint(s)") {
+		t.Errorf("notes: %q", out.Notes)
+	}
+}
+
 func TestThinkingIsAskedForInTheModelsOwnWay(t *testing.T) {
 	budgets := func(t *wire.Target) { t.Dialect.EffortParam = "thinking" }
 	effort := func(e string) func(*ninelives.Request) {

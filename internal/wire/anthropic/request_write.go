@@ -35,6 +35,7 @@ func EncodeRequest(req *ninelives.Request, t wire.Target) (wire.Encoded, error) 
 		return wire.Encoded{}, err
 	}
 	e.output = e.forcedOutput()
+	e.limitCacheHints()
 	e.write()
 	enc := wire.Encoded{Body: e.w.B, Names: prepared.Names, Notes: e.w.notes}
 	if e.output != nil {
@@ -229,10 +230,11 @@ func (e *request) tool(t ninelives.Tool) {
 	if t.Description != "" {
 		w.StringMember("description", t.Description)
 	}
-	if t.Schema == nil {
-		t.Schema = []byte(`{"type":"object"}`)
+	schema, merged := toolSchema(t.Schema)
+	if merged {
+		w.note("the alternatives in the schema of tool %s were sent as one object: the protocol takes none at the top", t.Name)
 	}
-	w.RawMember("input_schema", rawjson.DropKeywords(t.Schema, e.target.Dialect.SchemaDrop))
+	w.RawMember("input_schema", rawjson.DropKeywords(schema, e.target.Dialect.SchemaDrop))
 	if t.Strict != nil && !e.target.Dialect.NoStrict && w.allows("strict") {
 		w.BoolMember("strict", *t.Strict)
 	}

@@ -26,11 +26,14 @@ var (
 	// unknown are members that nobody knows yet, in a spelling of their own.
 	unknown = rapid.SampledFrom([]ninelives.Extra{{}, raw(`{"future":1.50,"deep":{"a":[null,{"b":"\u00e9"}]}}`), raw(`{"x_1":null}`)})
 	cache   = rapid.SampledFrom([]*ninelives.CacheHint{nil, {}, {TTL: "5m"}, {TTL: "1h"}})
+	schemas = rapid.SampledFrom([]string{`{"type":"object"}`, `{"properties":{"a":{"anyOf":[{"type":"string"},{"type":"null"}]}}, "type" : "object"}`})
 	objects = rapid.SampledFrom([]string{`{}`, `{"city":"Oslo"}`, `{"n":1e3,"n":2,"s":"\u0041"}`, `{ "spaced" : [ 1 , 2 ] }`})
 )
 
+// meta draws what a part may carry beside its content. Cache hints are rare
+// here: the protocol takes four of them.
 func meta(t *rapid.T) ninelives.Meta {
-	return ninelives.Meta{Cache: cache.Draw(t, "cache"), Extra: unknown.Draw(t, "unknown")}
+	return ninelives.Meta{Extra: unknown.Draw(t, "unknown")}
 }
 
 // textPart draws a text; not blank, for such a one is not sent.
@@ -150,7 +153,7 @@ var requests = rapid.Custom(func(t *rapid.T) *ninelives.Request {
 		r.Extra = ninelives.Extra{}
 	}
 	for i := range rapid.IntRange(0, 3).Draw(t, "tools") {
-		tool := ninelives.Tool{Name: fmt.Sprintf("tool-%d", i), Description: words.Draw(t, "description"), Schema: []byte(objects.Draw(t, "schema")),
+		tool := ninelives.Tool{Name: fmt.Sprintf("tool-%d", i), Description: words.Draw(t, "description"), Schema: []byte(schemas.Draw(t, "schema")),
 			Strict: pointer(rapid.Bool()).Draw(t, "strict"), Meta: meta(t)}
 		if rapid.IntRange(0, 4).Draw(t, "own") == 0 {
 			tool = ninelives.Tool{Kind: "web_search_20250305", Name: "web_search", Meta: ninelives.Meta{Extra: raw(`{"type":"web_search_20250305","name":"web_search","max_uses":3}`)}}
@@ -164,6 +167,12 @@ var requests = rapid.Custom(func(t *rapid.T) *ninelives.Request {
 		}
 		if m := r.ToolChoice.Mode; m != "" && m != ninelives.ToolChoiceNone {
 			r.ParallelTools = pointer(rapid.Bool()).Draw(t, "parallel")
+		}
+	}
+	for _, at := range rapid.SliceOfNDistinct(rapid.IntRange(0, len(r.Messages)-1), 0, 4, rapid.ID[int]).Draw(t, "cached") {
+		if p, ok := r.Messages[at].Parts[0].(ninelives.Text); ok {
+			p.Cache = cache.Draw(t, "cache")
+			r.Messages[at].Parts[0] = p
 		}
 	}
 	r.Temperature = pointer(rapid.Float64Range(0, 1)).Draw(t, "temperature")
@@ -218,19 +227,12 @@ func TestRequestsSurviveTheWire(t *testing.T) {
 }
 
 var responses = rapid.Custom(func(t *rapid.T) *ninelives.Response {
-	answerMeta := func(t *rapid.T) ninelives.Meta { return ninelives.Meta{Extra: unknown.Draw(t, "unknown")} }
 	parts := rapid.SliceOfN(rapid.OneOf(textPart, thinkingPart, opaquePart), 0, 4).Draw(t, "parts")
-	for i, p := range parts {
-		if v, ok := p.(ninelives.Text); ok {
-			v.Cache = nil // an answer has no cache hints
-			parts[i] = v
-		}
-	}
 	finish := rapid.SampledFrom([]string{"end_turn", "stop_sequence", "max_tokens", "pause_turn"}).Draw(t, "finish")
 	r := &ninelives.Response{ID: "msg_1", Model: "claude-test-20260101", Candidate: generous().Candidate.Name()}
 	for i := range rapid.IntRange(0, 2).Draw(t, "calls") {
 		finish = "tool_use"
-		parts = append(parts, ninelives.ToolCall{ID: fmt.Sprintf("toolu_%d", i), Name: "get_weather", Arguments: objects.Draw(t, "arguments"), Meta: answerMeta(t)})
+		parts = append(parts, ninelives.ToolCall{ID: fmt.Sprintf("toolu_%d", i), Name: "get_weather", Arguments: objects.Draw(t, "arguments"), Meta: meta(t)})
 	}
 	r.Message = ninelives.Message{Role: ninelives.RoleAssistant, Parts: parts}
 	r.FinishRaw = finish
