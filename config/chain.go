@@ -62,7 +62,7 @@ func (c *Config) Chain(ctx context.Context, env provider.Env) ([]ninelives.Model
 		if err != nil {
 			var p Problem
 			if !errors.As(err, &p) {
-				p = Problem{Message: err.Error()}
+				p = Problem{Message: err.Error(), Err: err}
 			}
 			p.Message = "fallback skipped: " + p.Message
 			problems = append(problems, p)
@@ -118,7 +118,7 @@ func (c *Config) open(ctx context.Context, r ref, env provider.Env) (ninelives.M
 	m, err := c.openRef(ctx, r, env)
 	if err != nil && r.where.Line > 0 {
 		p := r.where
-		p.Message = err.Error()
+		p.Message, p.Err = err.Error(), err
 		return nil, p
 	}
 	return m, err
@@ -168,7 +168,7 @@ func (c *Config) openCandidate(ctx context.Context, k Candidate, env provider.En
 	if k.KeyEnv != "" {
 		text, _ := lookup(env, k.KeyEnv)
 		if text == "" {
-			return nil, fmt.Errorf("no key for %s: set %s", k.name(), k.KeyEnv)
+			return nil, &provider.KeyError{Provider: k.name(), Variable: k.KeyEnv}
 		}
 		opts = append(opts, provider.Key(provider.NewSecret(text)))
 	}

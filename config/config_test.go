@@ -2,6 +2,7 @@ package config
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -417,6 +418,20 @@ func TestWithoutAModelTheEnvironmentIsAsked(t *testing.T) {
 	}
 	if _, _, err := chain(t, Default(), environ()); err != ErrNoModel {
 		t.Errorf("error %v, want ErrNoModel", err)
+	}
+}
+
+func TestAMissingKeyIsFoundThroughItsPlace(t *testing.T) {
+	for text, variable := range map[string]string{
+		"model: anthropic/claude-sonnet-4-6":                          "ANTHROPIC_API_KEY",
+		"model: {provider: openai, model: gpt-4o, key_env: TEAM_KEY}": "TEAM_KEY",
+	} {
+		c, _, _ := load(t, text, environ())
+		_, _, err := chain(t, c, environ())
+		var missing *provider.KeyError
+		if !errors.As(err, &missing) || missing.Variable != variable || !strings.HasPrefix(err.Error(), c.Files[0]+":1:8: provider: no key for ") {
+			t.Errorf("%s: %v", text, err)
+		}
 	}
 }
 

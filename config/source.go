@@ -26,7 +26,12 @@ type Problem struct {
 	Line    int
 	Column  int
 	Message string
+	// Err is the cause, such as a *provider.KeyError; nil if the file itself is.
+	Err error
 }
+
+// Unwrap gives the cause.
+func (p Problem) Unwrap() error { return p.Err }
 
 // Error is "file:line:column: message".
 func (p Problem) Error() string {

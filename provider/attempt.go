@@ -233,6 +233,7 @@ func (a *attempt) broken(err error) *ninelives.Fault {
 func (a *attempt) readStream(resp *http.Response, in *body) (*ninelives.Response, *ninelives.Fault) {
 	stream := framesOf(resp.Header, in, a.candidate)
 	decoder := a.codec.decoder(a.options)
+	emit := a.emit // once: a method value is allocated
 	var cause *ninelives.Fault
 	for decoder.State() != wire.Closed && !a.left {
 		open := decoder.State() == wire.Open
@@ -252,7 +253,7 @@ func (a *attempt) readStream(resp *http.Response, in *body) (*ninelives.Response
 			}
 			break
 		}
-		if err := decoder.Frame(frame, a.emit); err != nil {
+		if err := decoder.Frame(frame, emit); err != nil {
 			cause = a.inBand(resp, err)
 			break
 		}

@@ -80,16 +80,10 @@ func (m *Model) CloseIdleConnections() {
 	}
 }
 
-// Warnings tells, a line each, what a user should know about a model that Open
-// has opened; it looks through wrappers.
-func Warnings(m ninelives.Model) []string {
-	c, ok := ninelives.CandidateOf(m)
-	if !ok {
+// Warnings tells, a line each, what a user should know before the first call.
+func (m *Model) Warnings() []string {
+	if m.Candidate().WindowSource != windowDefault {
 		return nil
 	}
-	var lines []string
-	if c.WindowSource == windowDefault {
-		lines = append(lines, "nothing is known about "+c.Name()+": a context window of 16k tokens is assumed; set its window to change that")
-	}
-	return lines
+	return []string{"nothing is known about this model: a context window of 16k tokens is assumed; set its window to change that"}
 }

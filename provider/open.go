@@ -20,7 +20,7 @@ import (
 //
 // Nothing is sent. A missing key, an unknown provider or a bad URL is an error
 // of one line that says what to do. An unknown model is none: it may be newer
-// than the catalogue; see Warnings.
+// than the catalogue; see Model.Warnings.
 func Open(spec string, opts ...Option) (ninelives.Model, error) {
 	var s settings
 	for _, o := range opts {
@@ -242,7 +242,7 @@ func (m *Model) authorize(s *settings, v vendor) error {
 		}
 	}
 	if m.key.Empty() && s.key == nil && len(v.keyEnv) > 0 && !v.local && !m.endpoint.local() {
-		return fmt.Errorf("provider: no key for %s: set %s", v.name, v.keyEnv[0])
+		return &KeyError{Provider: v.name, Variable: v.keyEnv[0]}
 	}
 	for _, r := range m.key.Reveal() {
 		if r < ' ' || r > '~' {
@@ -255,6 +255,17 @@ func (m *Model) authorize(s *settings, v vendor) error {
 		}
 	}
 	return nil
+}
+
+// KeyError says that there is no key for a provider.
+type KeyError struct {
+	Provider string
+	// Variable is the environment variable that would hold the key.
+	Variable string
+}
+
+func (e *KeyError) Error() string {
+	return fmt.Sprintf("provider: no key for %s: set %s", e.Provider, e.Variable)
 }
 
 // authOf is how a protocol's own servers want the key.

@@ -160,14 +160,14 @@ func TestHowAKeyIsSentFollowsFromVendorAndProtocol(t *testing.T) {
 
 func TestAnUnknownModelIsAWarning(t *testing.T) {
 	_, m := candidateOf(t, "openai/nobody-knows", Key(NewSecret(testKey)))
-	want := "nothing is known about openai/nobody-knows: a context window of 16k tokens is assumed; set its window to change that"
-	if w := Warnings(m); len(w) != 1 || w[0] != want {
+	want := "nothing is known about this model: a context window of 16k tokens is assumed; set its window to change that"
+	if w := m.Warnings(); len(w) != 1 || w[0] != want {
 		t.Errorf("warnings %q", w)
 	}
 	for _, opt := range []Option{Window(64_000), Capabilities(func(c *ninelives.Capabilities) { c.Window = 64_000 })} {
 		c, m := candidateOf(t, "openai/nobody-knows", Key(NewSecret(testKey)), opt)
-		if c.Window != 64_000 || c.WindowSource != "setting" || len(Warnings(m)) != 0 {
-			t.Errorf("window %d (%s), warnings %q", c.Window, c.WindowSource, Warnings(m))
+		if c.Window != 64_000 || c.WindowSource != "setting" || len(m.Warnings()) != 0 {
+			t.Errorf("window %d (%s), warnings %q", c.Window, c.WindowSource, m.Warnings())
 		}
 	}
 }
