@@ -36,6 +36,8 @@ type call struct {
 	// attempt whose truncated answer it is; zero after a broken stream.
 	kept   *kept
 	keptBy int
+	// heldBack is what ModeHold has not delivered of it yet.
+	heldBack []ninelives.Event
 	// misfits counts the places that were refused in a row.
 	misfits int
 	judge   judge

@@ -106,7 +106,7 @@ func larger(c, from *ninelives.Candidate, f *ninelives.Fault) bool {
 // first to come back if that fits the deadline, else the least bad, once. The
 // attempt a is nil at the start of a call.
 func (d *decider) allOut(a *Attempt) (Decision, bool) {
-	if d.s.Degraded {
+	if d.degradable() {
 		dec := Decision{Do: ActDegrade, Exhausted: true, Back: d.back(), Why: "all candidates are out of service"}
 		if dec.Fault = d.restFault(); a != nil {
 			dec.Fault = a.Fault

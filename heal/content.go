@@ -10,14 +10,15 @@ func (d *decider) content(a *Attempt) (Decision, bool) {
 	c := &d.p.Content
 	switch a.Outcome {
 	case ninelives.OutcomeEmpty, ninelives.OutcomeThinkingOnly:
-		if a.Fault.Class != ninelives.ClassEmpty || a.Change.Prompt == PromptContinue {
+		change := d.carried(a, a.Candidate)
+		if a.Fault.Class != ninelives.ClassEmpty || change.Prompt == PromptContinue {
 			return Decision{}, false
 		}
 		n := d.count(func(a *Attempt) bool { return a.Fault != nil && a.Fault.Class == ninelives.ClassEmpty })
 		if n > c.Empty {
 			return Decision{}, false
 		}
-		dec := Decision{Reason: ReasonEmpty, Change: d.carried(a, a.Candidate)}
+		dec := Decision{Reason: ReasonEmpty, Change: change}
 		switch {
 		case n <= c.EmptyPlain:
 			dec.Why = "nothing came: it is asked once more"

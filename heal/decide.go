@@ -213,7 +213,7 @@ func (d *decider) after(a *Attempt) Decision {
 		return d.end(a, why)
 	}
 	if repairs := d.news(a); len(repairs) > 0 {
-		return d.start(a.Candidate, Decision{Reason: ReasonRepair, Change: a.Change, Repairs: repairs,
+		return d.start(a.Candidate, Decision{Reason: ReasonRepair, Change: d.carried(a, a.Candidate), Repairs: repairs,
 			Why: "the provider said what is wrong with the request: " + repairs[0].String()})
 	}
 	if next, ok := d.content(a); ok {
@@ -291,10 +291,17 @@ func (d *decider) end(a *Attempt, why string) Decision {
 		return Decision{Do: ActSurface, Fault: f, Why: why}
 	}
 	dec := Decision{Do: ActSurface, Fault: f, Exhausted: true, Back: d.back(), Why: why}
-	if d.s.Degraded {
+	if d.degradable() {
 		dec.Do = ActDegrade
 	}
 	return dec
+}
+
+// degradable says that a substitute is at hand, that it is better than what
+// there is, and that nothing was delivered whose place it cannot take.
+func (d *decider) degradable() bool {
+	return d.s.Degraded && !d.kept() && (d.s.Mode == ModeRestart || d.s.Mode == ModeHold ||
+		d.count(func(a *Attempt) bool { return a.Released }) == 0)
 }
 
 // kept says that an earlier attempt left a truncated answer that was being

@@ -18,6 +18,10 @@ func (c *call) accept(d Decision) {
 	case d.Flagged && !last.Acceptable:
 		// The continuation failed: what there was before it stands.
 		c.void()
+		t.held = nil
+		if !t.flush() {
+			return
+		}
 		resp = c.kept.first
 		last = c.attemptOf(c.keptBy)
 	default:
@@ -95,12 +99,13 @@ func (c *call) degrade(d Decision) bool {
 	c.notice(n)
 	answer := *resp
 	answer.Attempts = c.requests()
+	number := c.requests() + 1 // what was voided stays void
 	if text := answer.Text(); text != "" && !c.stopped {
-		if !c.yield(ninelives.TextDelta{Attempt: c.requests(), Text: text}, nil) {
+		if !c.yield(ninelives.TextDelta{Attempt: number, Text: text}, nil) {
 			c.stopped = true
 		}
 	}
-	c.done(c.requests(), &answer)
+	c.done(number, &answer)
 	return true
 }
 

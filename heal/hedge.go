@@ -100,6 +100,9 @@ func (r *racer) run(ctx context.Context, heats chan<- heat) {
 			return false
 		}
 	}
+	if ctx.Err() != nil {
+		return // lost before it began
+	}
 	for ev, err := range r.model.Stream(ctx, r.req) {
 		if _, done := ev.(ninelives.Done); !hand(heat{ev: ev, err: err}) || done || err != nil {
 			return

@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"reflect"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -172,15 +173,22 @@ type seen struct {
 	resp    *ninelives.Response
 	err     error
 	ends    int
-	// text is what a consumer shows that obeys Discard.
-	text string
+	// text and calls are what a consumer shows that obeys Discard: the texts
+	// and the arguments of calls.
+	text  string
+	calls string
 }
 
 // watch consumes a stream as a user interface does.
 func watch(ctx context.Context, m ninelives.Model, req *ninelives.Request) seen {
 	var s seen
-	shown := map[int]string{}
+	shown, calls := map[int]string{}, map[int]string{}
 	var order []int
+	begun := func(attempt int) {
+		if !slices.Contains(order, attempt) {
+			order = append(order, attempt)
+		}
+	}
 	for ev, err := range m.Stream(ctx, req) {
 		if err != nil {
 			s.err = err
@@ -190,12 +198,14 @@ func watch(ctx context.Context, m ninelives.Model, req *ninelives.Request) seen 
 		s.events = append(s.events, ev)
 		switch e := ev.(type) {
 		case ninelives.TextDelta:
-			if _, ok := shown[e.Attempt]; !ok {
-				order = append(order, e.Attempt)
-			}
+			begun(e.Attempt)
 			shown[e.Attempt] += e.Text
+		case ninelives.ToolCallDelta:
+			begun(e.Attempt)
+			calls[e.Attempt] += e.Arguments
 		case ninelives.Discard:
 			delete(shown, e.Attempt)
+			delete(calls, e.Attempt)
 		case ninelives.Notice:
 			s.notices = append(s.notices, e)
 		case ninelives.Done:
@@ -205,6 +215,7 @@ func watch(ctx context.Context, m ninelives.Model, req *ninelives.Request) seen 
 	}
 	for _, n := range order {
 		s.text += shown[n]
+		s.calls += calls[n]
 	}
 	return s
 }

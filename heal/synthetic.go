@@ -37,7 +37,10 @@ func (c *call) probes() {
 // probeOnce makes the request. Any answer shows that the candidate is back,
 // and so does any fault that is the request's own; Health knows which are.
 func probeOnce(ctx context.Context, m ninelives.Model, req *ninelives.Request, leave func(Verdict)) {
-	_, err := ninelives.Collect(m.Stream(ctx, req))
+	err := ctx.Err()
+	if err == nil {
+		_, err = ninelives.Collect(m.Stream(ctx, req))
+	}
 	v := Verdict{Kind: VerdictOK, Now: time.Now()}
 	switch {
 	case err == nil:

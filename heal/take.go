@@ -197,9 +197,13 @@ func (t *take) release(ev ninelives.Event, bytes int) bool {
 	return t.flush() && t.deliver(ev)
 }
 
-// flush delivers what was held back.
+// flush delivers what was held back, of the answer that this one continues first.
 func (t *take) flush() bool {
 	held := t.held
+	if t.c.heldBack != nil {
+		held = append(t.c.heldBack, held...)
+		t.c.heldBack = nil
+	}
 	t.held = nil
 	t.released = true
 	for _, ev := range held {
@@ -277,6 +281,7 @@ func (c *call) record(t *take) {
 	case a.Continuable && a.Outcome == ninelives.OutcomeTruncated:
 		c.keep(t.resp)
 		c.keptBy = t.number
+		c.heldBack, t.held = append(c.heldBack, t.held...), nil
 	case a.Continuable && a.Released && c.s.Mode == ModeContinue:
 		c.keepTold(t)
 		c.keptBy = 0
@@ -291,7 +296,12 @@ func (c *call) record(t *take) {
 
 // join stitches an answer that continues another one to it.
 func (c *call) join(t *take) {
-	if t.seam == nil || c.found.outcome != ninelives.OutcomeComplete && c.found.outcome != ninelives.OutcomeTruncated {
+	if t.seam == nil {
+		return
+	}
+	switch c.found.outcome {
+	case ninelives.OutcomeComplete, ninelives.OutcomeTruncated, ninelives.OutcomeRefused:
+	default:
 		return
 	}
 	whole, fault := c.kept.join(t.resp, t.seam.prefill)

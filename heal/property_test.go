@@ -1,0 +1,311 @@
+package heal
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	ninelives "github.com/ninelives-ai/ninelives"
+	"pgregory.net/rapid"
+)
+
+// schedules is how many random fault schedules a property is tried on:
+// NINELIVES_SCHEDULES, 10,000 where CI is set, else few enough to wait for.
+func schedules() int {
+	if n, err := strconv.Atoi(os.Getenv("NINELIVES_SCHEDULES")); err == nil {
+		return n
+	}
+	if os.Getenv("CI") != "" {
+		return 10_000
+	}
+	return 500
+}
+
+// world is one random world: candidates that fail in every way, and one call.
+type world struct {
+	models   []*wild
+	opts     []Option
+	policy   Policy
+	mode     Mode
+	deadline time.Duration
+	cancelAt time.Duration // zero: never
+	req      *ninelives.Request
+}
+
+// wild is a model with a random script whose every answer is known: each step
+// tells its own text, so that what is accepted can be told from what is not.
+type wild struct{ *scripted }
+
+var classes = []ninelives.Class{
+	ninelives.ClassRateLimit, ninelives.ClassBilling, ninelives.ClassAuth, ninelives.ClassOverloaded, ninelives.ClassTimeout,
+	ninelives.ClassNetwork, ninelives.ClassModelNotFound, ninelives.ClassContextLength, ninelives.ClassContentFilter,
+	ninelives.ClassRefusal, ninelives.ClassFormat, ninelives.ClassStreamBroken, ninelives.ClassEmpty, ninelives.ClassUnknown,
+}
+
+func drawFault(t *rapid.T) *ninelives.Fault {
+	f := fault(rapid.SampledFrom(classes).Draw(t, "class"))
+	if rapid.Bool().Draw(t, "hints") {
+		f.RetryAfter = time.Duration(rapid.IntRange(1, 90_000).Draw(t, "hint")) * time.Millisecond
+	}
+	if f.Class == ninelives.ClassFormat && rapid.Bool().Draw(t, "repairable") {
+		f.Repairs = []ninelives.Repair{{Name: "drop_parameter", Param: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "param")}}
+	}
+	f.Final = rapid.IntRange(0, 9).Draw(t, "final") == 0
+	return f
+}
+
+// drawStep draws what happens to one request. Texts are made of the words of
+// one candidate's one request, so that no two of them can be mixed up.
+func drawStep(t *rapid.T, tag string) step {
+	var s step
+	pause := func(name string) {
+		if rapid.Bool().Draw(t, name+" pauses") {
+			s = append(s, wait(time.Duration(rapid.IntRange(1, 20_000).Draw(t, name))*time.Millisecond))
+		}
+	}
+	words := make([]string, rapid.IntRange(0, 4).Draw(t, "words"))
+	pause("first")
+	if rapid.IntRange(0, 3).Draw(t, "thinks") == 0 {
+		s = append(s, thought("hm"))
+		pause("thinking")
+	}
+	for i := range words {
+		words[i] = fmt.Sprintf("%s-%d ", tag, i)
+		s = append(s, text(words[i]))
+		pause("word")
+	}
+	whole := strings.Join(words, "")
+	if rapid.IntRange(0, 4).Draw(t, "calls") == 0 {
+		return drawCall(t, s, whole, tag)
+	}
+	switch rapid.IntRange(0, 7).Draw(t, "end") {
+	case 0, 1:
+		return append(s, end(answer(whole)))
+	case 2, 3:
+		return append(s, act{err: drawFault(t)})
+	case 4:
+		return append(s, end(cut(whole)))
+	case 5:
+		return append(s, hang())
+	case 6:
+		r := &ninelives.Response{Finish: ninelives.FinishRefusal, Message: message(ninelives.Text{Text: whole}, ninelives.Refusal{Text: "no"})}
+		return append(s, declines("no"), end(r))
+	}
+	return s // the stream just ends
+}
+
+// drawCall ends a step with a tool call: whole, cut or malformed.
+func drawCall(t *rapid.T, s step, text, tag string) step {
+	arguments := fmt.Sprintf(`{"tag":%q}`, tag)
+	at := rapid.IntRange(1, len(arguments)-1).Draw(t, "cut")
+	r := answer(text)
+	r.Finish = ninelives.FinishToolCalls
+	call := ninelives.ToolCall{ID: tag, Name: "f", Arguments: arguments}
+	s = append(s, calls(arguments[:at]))
+	switch rapid.IntRange(0, 3).Draw(t, "call ends") {
+	case 0:
+		return s // the stream just ends
+	case 1:
+		return append(s, act{err: drawFault(t)})
+	case 2:
+		call.Arguments = arguments[:at]
+		r.Finish = rapid.SampledFrom([]ninelives.FinishReason{ninelives.FinishToolCalls, ninelives.FinishLength, ninelives.FinishStop}).Draw(t, "finish")
+	default:
+		s = append(s, calls(arguments[at:]))
+	}
+	r.Message.Parts = append(r.Message.Parts, call)
+	return append(s, end(r))
+}
+
+func drawWorld(t *rapid.T) *world {
+	w := &world{req: ninelives.Prompt("hi")}
+	for i := range rapid.IntRange(1, 4).Draw(t, "candidates") {
+		name := string(rune('a' + i))
+		m := &wild{scripted: model(name)}
+		m.candidate.Prefill = rapid.Bool().Draw(t, "prefill")
+		for k := range rapid.IntRange(1, 5).Draw(t, "steps") {
+			m.steps = append(m.steps, drawStep(t, fmt.Sprintf("%s%d", name, k)))
+		}
+		w.models = append(w.models, m)
+	}
+	name := rapid.SampledFrom(PresetNames()).Draw(t, "preset")
+	w.policy, _ = Preset(name)
+	w.mode = rapid.SampledFrom([]Mode{ModeRestart, ModeContinue, ModeHold, ModeFail}).Draw(t, "mode")
+	w.deadline = time.Duration(rapid.IntRange(1, 200_000).Draw(t, "deadline")) * time.Millisecond
+	w.opts = []Option{With(w.policy), Rescue(w.mode), Deadline(w.deadline)}
+	if rapid.IntRange(0, 3).Draw(t, "hedged") == 0 {
+		w.opts = append(w.opts, Hedged(time.Duration(rapid.IntRange(1, 15_000).Draw(t, "hedge"))*time.Millisecond))
+	}
+	if rapid.IntRange(0, 3).Draw(t, "degraded") == 0 {
+		w.opts = append(w.opts, Degraded(Canned("canned")))
+	}
+	if rapid.IntRange(0, 3).Draw(t, "cancels") == 0 {
+		w.cancelAt = time.Duration(rapid.IntRange(1, 100_000).Draw(t, "cancel")) * time.Millisecond
+	}
+	w.req.Background = rapid.IntRange(0, 5).Draw(t, "background") == 0
+	if rapid.IntRange(0, 3).Draw(t, "limited") == 0 {
+		w.req.MaxTokens = 100
+	}
+	return w
+}
+
+// steps counts the requests of all models.
+func (w *world) requests() int {
+	n := 0
+	for _, m := range w.models {
+		n += len(m.asked)
+	}
+	return n
+}
+
+// Over any schedule of faults: no call outlives its deadline, no attempt
+// exceeds the budget, there is exactly one end, nothing partial is accepted,
+// what is shown is what is accepted, and nothing is left running.
+func TestAnyScheduleOfFaults(t *testing.T) {
+	check(t, func(t *rapid.T, w *world) {
+		t0 := time.Now()
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		if w.cancelAt > 0 {
+			time.AfterFunc(w.cancelAt, cancel)
+		}
+		var chain []ninelives.Model
+		for _, m := range w.models[1:] {
+			chain = append(chain, m)
+		}
+		h := New(w.models[0], append(w.opts, Fallback(chain...))...)
+		lot := rapid.Float64Range(0, 0.999).Draw(t, "random")
+		h.random = func() float64 { return lot }
+		for range rapid.IntRange(1, 3).Draw(t, "calls") {
+			w.call(t, ctx, h, t0)
+		}
+		synctest.Wait()
+		for _, m := range w.models {
+			if m.running != 0 {
+				t.Fatalf("%d requests of %s are still running", m.running, m.Name())
+			}
+		}
+		for _, row := range h.Health().Snapshot(time.Now()) {
+			if row.InFlight+row.Queued != 0 {
+				t.Fatalf("%s keeps %d places and %d in the queue", row.Candidate.Name(), row.InFlight, row.Queued)
+			}
+		}
+	})
+}
+
+// call makes one call and checks it.
+func (w *world) call(t *rapid.T, ctx context.Context, h *Healed, t0 time.Time) {
+	before, began := w.requests(), time.Now()
+	expired := ctx.Err() != nil
+	s := watch(ctx, h, w.req)
+	took := time.Since(began)
+
+	if s.ends != 1 {
+		t.Fatalf("%d ends", s.ends)
+	}
+	if took > w.deadline {
+		t.Fatalf("it took %s of %s", took, w.deadline)
+	}
+	if ctx.Err() != nil && !expired {
+		if at := time.Since(t0); at != w.cancelAt {
+			t.Fatalf("cancelled after %s, ended after %s", w.cancelAt, at)
+		}
+	}
+	if expired && (w.requests() != before || took != 0) {
+		t.Fatal("a call that was cancelled before it began went out")
+	}
+	p := w.policy
+	if w.req.Background {
+		p = p.Background()
+	}
+	if n := w.requests() - before; p.Budget.Requests > 0 && n > p.Budget.Requests {
+		t.Fatalf("%d requests", n)
+	}
+	if s.err != nil {
+		var f *ninelives.Fault
+		if !errors.As(s.err, &f) {
+			t.Fatalf("no fault in %v", s.err)
+		}
+		if e := (&Exhausted{}); errors.As(s.err, &e) && p.Budget.Faults > 0 {
+			faults := 0
+			for _, tried := range e.Trail {
+				a := Attempt{Fault: tried.Fault}
+				if a.countsAsFault() {
+					faults++
+				}
+			}
+			if faults > p.Budget.Faults+1 { // a race can end one attempt more
+				t.Fatalf("%d faulted attempts: %v", faults, s.err)
+			}
+		}
+		return
+	}
+	w.accepted(t, s)
+}
+
+// accepted checks an answer: it is one that a model gave as a whole, or several
+// that were cut and continued; and the consumer was shown exactly that.
+func (w *world) accepted(t *rapid.T, s seen) {
+	got := s.resp.Text()
+	if s.text != got {
+		t.Fatalf("shown %q, accepted %q", s.text, got)
+	}
+	var whole string
+	for _, c := range s.resp.Message.ToolCalls() {
+		if !jsontext.Value(c.Arguments).IsValid() || s.resp.Finish == ninelives.FinishLength {
+			t.Fatalf("a cut call was handed out: %s", c.Arguments)
+		}
+		whole += c.Arguments
+	}
+	if s.calls != whole {
+		t.Fatalf("calls shown %q, accepted %q", s.calls, whole)
+	}
+	if s.resp.Degraded != "" {
+		if got != "canned" {
+			t.Fatalf("the substitute is %q", got)
+		}
+		return
+	}
+	if s.resp.Continued > 0 {
+		return // made of pieces: that what is shown is what is accepted says enough
+	}
+	for _, m := range w.models {
+		for _, st := range m.steps {
+			if d, ok := st[max(len(st)-1, 0):].done(); ok && d.Text() == got && d.Finish == s.resp.Finish {
+				return
+			}
+		}
+	}
+	t.Fatalf("nobody gave the answer %q with finish %q as a whole", got, s.resp.Finish)
+}
+
+// done gives the response that a step ends with.
+func (s step) done() (*ninelives.Response, bool) {
+	if len(s) == 0 {
+		return nil, false
+	}
+	d, ok := s[0].ev.(ninelives.Done)
+	return d.Response, ok
+}
+
+// check tries a property on many random worlds, each in its own virtual time.
+func check(t *testing.T, property func(t *rapid.T, w *world)) {
+	t.Helper()
+	checks := flag.Lookup("rapid.checks")
+	before := checks.Value.String()
+	if err := checks.Value.Set(strconv.Itoa(schedules())); err != nil {
+		t.Fatal(err)
+	}
+	defer checks.Value.Set(before)
+	rapid.Check(t, func(t *rapid.T) {
+		rapid.SyncTest(t, func(t *rapid.T) { property(t, drawWorld(t)) })
+	})
+}
