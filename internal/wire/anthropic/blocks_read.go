@@ -61,8 +61,7 @@ func opaque(raw []byte) ninelives.Opaque {
 	return ninelives.Opaque{Kind: rawjson.String(rawjson.Get(raw, "type")), Raw: extra(bytes.Clone(raw))}
 }
 
-// common sorts the members that any block may have from the others. It
-// reports whether it took the member.
+// common takes a member that any block may have; others are kept as they are.
 func common(m rawjson.Member, meta *ninelives.Meta, kept *rawjson.Kept) {
 	if string(m.Name) == "cache_control" {
 		if rawjson.Null(m.Value) {

@@ -136,7 +136,8 @@ func TestBrokenStreams(t *testing.T) {
 		{"garbage", []string{start, textStart, hello, `{"type":"content_bl`}, nil, ninelives.ClassStreamBroken, says("Hello")},
 		{"another answer spliced in", []string{start, textStart, hello, strings.Replace(start, "msg_1", "msg_2", 1), textStart, hello, end, stop}, nil, ninelives.ClassStreamBroken, says("Hello")},
 		{"[DONE] inside a call", []string{start, callStart, input(0, `{"a":`), "[DONE]"}, nil, ninelives.ClassStreamBroken, calls(`{"a":`)},
-		{"[DONE] after nothing", []string{start, "[DONE]"}, nil, ninelives.ClassStreamBroken, nil},
+		{"[DONE] after nothing", []string{start, "[DONE]"}, nil, ninelives.ClassEmpty, nil},
+		{"only [DONE]", []string{"[DONE]"}, nil, ninelives.ClassEmpty, nil},
 		{"a piece of a call that could be of two", []string{start, callStart, strings.Replace(callStart, `"index":0`, `"index":1`, 1), input(7, `{"a":1}`)}, nil, ninelives.ClassStreamBroken,
 			append(calls(""), calls("")...)},
 	} {
