@@ -36,6 +36,7 @@ type chatChoice struct {
 
 	finishRaw string
 	finished  bool
+	cut       bool // [DONE] came while a call was open
 }
 
 // chatPlacedTail is the tail of the arguments at one index.
@@ -283,7 +284,7 @@ func (c *chatChoice) toolCall(raw []byte) bool {
 		}
 	}
 	place := int64(-1)
-	if n, ok := rawjson.Int(index); ok && n >= 0 && !c.whole {
+	if n, ok := chatIndex(index); ok && !c.whole {
 		place = n
 	}
 	p, ok := c.callPiece(int(place), id, name, arguments)
@@ -414,7 +415,7 @@ func (c *chatChoice) finish() {
 	}
 	c.add(chatKindReasoning, "", c.thought.flush(nil))
 	c.add(chatKindRefusal, "", c.refusal.flush(nil))
-	cut := chatFinish(c.finishRaw) == ninelives.FinishLength
+	cut := c.cut || chatFinish(c.finishRaw) == ninelives.FinishLength
 	for i := range c.calls.Len() {
 		c.tell(i, true)
 		call, p := c.calls.At(i), c.callPart[i]

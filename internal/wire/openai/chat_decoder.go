@@ -36,8 +36,8 @@ type chatDecoder struct {
 // NewChatDecoder reads the frames of a streamed answer of POST /chat/completions.
 //
 // The terminal marker is a finish_reason; [DONE] vouches for an answer without
-// one, if text or whole calls were answered and no call is open. An answer
-// that comes whole in one frame is read too. Frames that are only signs of life
+// one, if anything was answered: it stopped by itself, or was cut if a call is
+// open. An answer that comes whole in one frame is read too. Frames that are only signs of life
 // (comments sent as data, pings) are read over.
 //
 // Where the body is no stream at all (sse.Reader.Body is not empty), give it
@@ -77,7 +77,7 @@ func (d *chatDecoder) Frame(f wire.Frame, emit func(ninelives.Event) bool) error
 		d.choices[0].emit = emit
 		defer func() { d.choices[0].emit = nil }()
 	}
-	if string(data) == "[DONE]" {
+	if chatIsDone(data) {
 		d.end()
 		return nil
 	}
@@ -119,10 +119,12 @@ func chatLifeSign(event string, data []byte) bool {
 	return false
 }
 
+func chatIsDone(data []byte) bool { return bytes.EqualFold(data, []byte("[DONE]")) }
+
 func chatLinesValid(data []byte) bool {
 	for line := range bytes.Lines(data) {
 		line = bytes.TrimSpace(line)
-		if len(line) > 0 && string(line) != "[DONE]" && !rawjson.Valid(line) {
+		if len(line) > 0 && !chatIsDone(line) && !rawjson.Valid(line) {
 			return false
 		}
 	}
@@ -250,7 +252,7 @@ func (d *chatDecoder) choice(raw []byte, position int64, emit func(ninelives.Eve
 			failure = m.Value
 		}
 	}
-	place, ok := rawjson.Int(index)
+	place, ok := chatIndex(index)
 	if !ok {
 		place = position
 	}
@@ -305,6 +307,15 @@ func (d *chatDecoder) choice(raw []byte, position int64, emit func(ninelives.Eve
 	return nil
 }
 
+// chatIndex reads an index, a number or a number in a string.
+func chatIndex(v []byte) (int64, bool) {
+	if rawjson.Kind(v) == '"' {
+		v = []byte(rawjson.String(v))
+	}
+	n, ok := rawjson.Int(v)
+	return n, ok && n >= 0
+}
+
 // at is the choice with an index; a new one begins with it.
 func (d *chatDecoder) at(index int64, emit func(ninelives.Event) bool) *chatChoice {
 	for _, c := range d.choices {
@@ -327,8 +338,8 @@ func (d *chatDecoder) end() {
 		return
 	}
 	c := d.choices[0]
-	if !c.finished && c.said() && !c.open() {
-		c.finished = true
+	if !c.finished && c.said() {
+		c.finished, c.cut = true, c.open()
 		d.warn("the end of the answer was inferred from [DONE]: the server gave no finish_reason")
 	}
 	c.finish()
@@ -397,10 +408,8 @@ func (d *chatDecoder) Response(cause error) (*ninelives.Response, error) {
 		f = d.newFault(ninelives.ClassStreamBroken, "the stream broke off: "+wire.Redact(cause.Error()))
 	case d.frames == 0:
 		f = d.newFault(ninelives.ClassEmpty, "the stream ended without an event")
-	case d.done && (len(d.choices) == 0 || !d.choices[0].said()):
-		f = d.newFault(ninelives.ClassEmpty, "the stream ended without an answer")
 	case d.done:
-		f = d.newFault(ninelives.ClassStreamBroken, "the stream ended in the middle of a tool call")
+		f = d.newFault(ninelives.ClassEmpty, "the stream ended without an answer")
 	default:
 		f = d.newFault(ninelives.ClassStreamBroken, "the stream ended without a finish_reason and without [DONE]")
 	}
@@ -449,7 +458,10 @@ func (d *chatDecoder) response() *ninelives.Response {
 // ending is how a choice ended, corrected by what it shows.
 func (c *chatChoice) ending(message ninelives.Message, usage ninelives.Usage) ninelives.FinishReason {
 	said := chatFinish(c.finishRaw)
-	if said == "" {
+	switch {
+	case c.cut:
+		said = ninelives.FinishLength
+	case said == "":
 		said = ninelives.FinishStop // vouched for by [DONE], or whole
 	}
 	if said == ninelives.FinishToolCalls && c.calls.Len() > 0 && len(message.ToolCalls()) == 0 {

@@ -19,7 +19,7 @@ func DecodeChatResponse(body []byte, o wire.DecodeOptions) (*ninelives.Response,
 	d := newChatDecoder(o)
 	data := bytes.TrimSpace(body)
 	switch {
-	case len(data) == 0:
+	case rawjson.Valid(data) && rawjson.Empty(data), len(data) == 0:
 		return nil, d.newFault(ninelives.ClassEmpty, "the body of the answer is empty")
 	case rawjson.Valid(data) && data[0] == '{' && chatIsAnswer(data):
 		return d.whole(data)
