@@ -79,7 +79,7 @@ func opaque(p ninelives.Protocol, kind string) ninelives.Opaque {
 
 func TestPrepareRepairsHistories(t *testing.T) {
 	hi := user(text("hi"))
-	weather := assistant(call("c1", "get_weather", `{"city":"Oslo"}`))
+	weather := assistant(call("c1", "get_weather", `{"city":"Bergen"}`))
 	png := ninelives.Image{MediaType: "image/png", Data: []byte{1}}
 	for _, tc := range []struct {
 		name   string
@@ -95,8 +95,8 @@ func TestPrepareRepairsHistories(t *testing.T) {
 		},
 		{
 			name: "a call without a result is told to be interrupted", target: messagesTarget(),
-			in:   []ninelives.Message{hi, weather, user(text("go on"))},
-			want: []ninelives.Message{hi, weather, tool(interrupted("c1", "get_weather")), user(text("go on"))},
+			in:   []ninelives.Message{hi, weather, user(text("carry on"))},
+			want: []ninelives.Message{hi, weather, tool(interrupted("c1", "get_weather")), user(text("carry on"))},
 			note: "may or may not have taken effect",
 		},
 		{
@@ -131,15 +131,15 @@ func TestPrepareRepairsHistories(t *testing.T) {
 		},
 		{
 			name: "a result inside a user message", target: chatTarget(),
-			in:   []ninelives.Message{hi, weather, user(result("c1", "", "5C"), text("go on"))},
-			want: []ninelives.Message{hi, weather, tool(result("c1", "get_weather", "5C")), user(text("go on"))},
+			in:   []ninelives.Message{hi, weather, user(result("c1", "", "5C"), text("carry on"))},
+			want: []ninelives.Message{hi, weather, tool(result("c1", "get_weather", "5C")), user(text("carry on"))},
 			note: "moved",
 		},
 		{
 			name: "an id that comes again", target: messagesTarget(),
 			in: []ninelives.Message{hi, weather, tool(result("c1", "get_weather", "5C")), weather, tool(result("c1", "get_weather", "6C"))},
 			want: []ninelives.Message{hi, weather, tool(result("c1", "get_weather", "5C")),
-				assistant(call("d0f631ca_dc391038", "get_weather", `{"city":"Oslo"}`)), tool(result("d0f631ca_dc391038", "get_weather", "6C"))},
+				assistant(call("d0f631ca_dc391038", "get_weather", `{"city":"Bergen"}`)), tool(result("d0f631ca_dc391038", "get_weather", "6C"))},
 		},
 		{
 			name: "calls without ids are answered in order", target: chatTarget(),
@@ -184,14 +184,14 @@ func TestPrepareRepairsHistories(t *testing.T) {
 		},
 		{
 			name: "white space at the end of a prefill", target: messagesTarget(),
-			in:   []ninelives.Message{hi, assistant(text("The answer is \n"))},
-			want: []ninelives.Message{hi, assistant(text("The answer is"))},
+			in:   []ninelives.Message{hi, assistant(text("The sum is \n"))},
+			want: []ninelives.Message{hi, assistant(text("The sum is"))},
 		},
 		{
 			name:   "a prefill where there is none",
 			target: with(messagesTarget(), func(t *wire.Target) { t.Dialect.PrefillSet = true }),
-			in:     []ninelives.Message{hi, assistant(text("The answer"))},
-			want:   []ninelives.Message{hi, assistant(text("The answer")), user(text("Continue your last message exactly where it ends. Do not repeat any of it."))},
+			in:     []ninelives.Message{hi, assistant(text("The sum"))},
+			want:   []ninelives.Message{hi, assistant(text("The sum")), user(text("Continue your last message exactly where it ends. Do not repeat any of it."))},
 			note:   "cannot continue",
 		},
 		{
@@ -270,7 +270,7 @@ func TestPrepareRepairsHistories(t *testing.T) {
 			name:   "tools where there are none",
 			target: with(chatTarget(), func(t *wire.Target) { t.Dialect.NoTools = true }),
 			in:     []ninelives.Message{hi, weather, tool(result("c1", "get_weather", "5C"))},
-			want:   []ninelives.Message{hi, assistant(text(`[Called tool get_weather with {"city":"Oslo"}]`)), user(text("[Result of tool get_weather:]"), text("5C"))},
+			want:   []ninelives.Message{hi, assistant(text(`[Called tool get_weather with {"city":"Bergen"}]`)), user(text("[Result of tool get_weather:]"), text("5C"))},
 		},
 		{
 			name:   "unknown fields that are forbidden",

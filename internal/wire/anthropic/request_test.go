@@ -65,9 +65,9 @@ func TestRequestsAreWritten(t *testing.T) {
 			with(func(t *wire.Target) { t.Dialect.NoSystemRole = true }), map[string]string{"system": `"x"`, "messages": `[{"role":"user","content":"hi"}]`}, ""},
 		{"results of one turn", &ninelives.Request{Messages: []ninelives.Message{ninelives.UserText("hi"),
 			{Role: ninelives.RoleAssistant, Parts: []ninelives.Part{ninelives.ToolCall{ID: "a", Name: "f", Arguments: "{}"}, ninelives.ToolCall{ID: "b", Name: "f", Arguments: `{"x":1}`}}},
-			ninelives.ToolResultText("a", "f", "1"), ninelives.ToolResultText("b", "f", "2"), ninelives.UserText("go on")}}, generous(), map[string]string{
+			ninelives.ToolResultText("a", "f", "1"), ninelives.ToolResultText("b", "f", "2"), ninelives.UserText("carry on")}}, generous(), map[string]string{
 			"messages": `[{"role":"user","content":"hi"},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}},{"type":"tool_use","id":"b","name":"f","input":{"x":1}}]},` +
-				`{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"1"},{"type":"tool_result","tool_use_id":"b","content":"2"},{"type":"text","text":"go on"}]}]`}, ""},
+				`{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"1"},{"type":"tool_result","tool_use_id":"b","content":"2"},{"type":"text","text":"carry on"}]}]`}, ""},
 		{"a tool choice with the parallel flag", prompt(func(r *ninelives.Request) {
 			r.Tools, r.ParallelTools = []ninelives.Tool{tool}, new(bool)
 			r.ToolChoice = ninelives.ToolChoice{Mode: ninelives.ToolChoiceRequired}
