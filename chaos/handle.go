@@ -65,7 +65,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		step = Step{Error: BadRequest, Message: "The request body is no JSON object: " + err.Error()}
 	case !known:
-		step = Step{Error: ModelNotFound, Message: fmt.Sprintf("The model `%s` does not exist: the simulator knows its scenarios by these names: %s", name, strings.Join(s.names(), ", "))}
+		step = Step{Error: ModelNotFound, Message: fmt.Sprintf("The model `%s` does not exist: the simulator has no scenario of that name (GET /v1/models lists them)", name)}
 	case yes:
 		step = refused
 	case step.Window > 0 && a.tokens > step.Window:

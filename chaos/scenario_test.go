@@ -94,7 +94,7 @@ func TestHowAScenarioIsFound(t *testing.T) {
 			t.Errorf("a scenario of one's own does not take the place of the catalogue's: %d", resp.StatusCode)
 		}
 		resp, got, _ := srv.say(t, chat, "gpt-5.4", false)
-		if resp.StatusCode != 404 || !strings.Contains(got, "model_not_found") || !strings.Contains(got, "fb-s01-429-retry-after") {
+		if resp.StatusCode != 404 || !strings.Contains(got, "model_not_found") || !strings.Contains(got, "no scenario of that name") {
 			t.Errorf("unknown model: %d %s", resp.StatusCode, got)
 		}
 		srv.Add(Scenario{})

@@ -13,11 +13,11 @@ import (
 // asked over real HTTP, in two protocols.
 var demoScenarios = []chaos.Scenario{
 	{Name: "shaky", Steps: []chaos.Step{
-		{Error: chaos.RateLimit, Hint: chaos.HintSeconds, Wait: time.Second, Delay: demoLatency},
+		{Error: chaos.RateLimit, Message: "simulated: too many requests, come back in a second", Hint: chaos.HintSeconds, Wait: time.Second, Delay: demoLatency},
 		{After: 22, End: chaos.Cut, First: demoLatency, Interval: demoPace},
 	}},
 	{Name: "steady", Steps: []chaos.Step{
-		{Error: chaos.Overloaded, Delay: demoLatency},
+		{Error: chaos.Overloaded, Message: "simulated: the engine is overloaded", Delay: demoLatency},
 		{First: demoLatency, Interval: demoPace},
 	}},
 }

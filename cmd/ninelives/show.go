@@ -225,7 +225,11 @@ func (s *show) failure(id string, err error, code int) error {
 		s.line("")
 	}
 	s.line("ninelives: " + describe(err))
-	if id != "" {
+	switch {
+	case id == "":
+	case code == exitUsage || code == exitAuth || code == exitBilling:
+		s.line("The question is kept; when that is mended: ninelives ask --resume " + id)
+	default:
 		s.line("The question is kept; take it up with: ninelives ask --resume " + id)
 	}
 	return nil
