@@ -1,0 +1,146 @@
+// Package journal keeps the append-only record of what was asked and what
+// became of it, in one SQLite file on this machine.
+//
+// It holds the first promise: no input is ever lost. [Journal.Begin] returns
+// when the input is on the disk, and only then is anything else done with it.
+// What follows is noted ([Journal.Note]) and ended ([Journal.End]). A call that
+// was never ended, because its process was killed, is found again as
+// interrupted and can be taken up.
+//
+// Writes of many goroutines share one transaction and one fsync (group
+// commit), so durability costs a caller about one fsync of waiting, and a busy
+// process a small part of one per call. Any number of processes may use the
+// same file at once.
+//
+// Nothing that is recorded is ever rewritten, and everything is read back as
+// it was written: what a disk or a hand has changed is found by its checksum,
+// left out and reported. Requests hold no credentials, so none are stored.
+package journal
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"path/filepath"
+	"sync"
+
+	// The driver, in pure Go.
+	_ "modernc.org/sqlite"
+)
+
+// Errors that callers tell apart with errors.Is.
+var (
+	// ErrClosed: the journal was closed.
+	ErrClosed = errors.New("the journal is closed")
+	// ErrUnknown: there is no such call.
+	ErrUnknown = errors.New("no such call")
+	// ErrAmbiguous: several ids begin like that.
+	ErrAmbiguous = errors.New("several calls begin like that")
+	// ErrEnded: the call has an end already; the first one stands.
+	ErrEnded = errors.New("this call has ended")
+	// ErrRunning: the call is being carried out by a living process.
+	ErrRunning = errors.New("this call is still running")
+	// ErrResumed: another call has taken this one up.
+	ErrResumed = errors.New("this call was taken up already")
+	// ErrComplete: the call was answered; there is nothing to take up.
+	ErrComplete = errors.New("this call is complete")
+)
+
+// Journal is an open journal. It is safe for concurrent use.
+type Journal struct {
+	path    string
+	owners  *owners
+	ids     ids
+	readers *sql.DB
+
+	mu     sync.RWMutex // held for reading while something is queued
+	closed bool
+	queue  chan *write
+	gone   chan struct{} // closed when the writer has ended
+	err    error         // of the writer's end
+
+	lostMu sync.Mutex
+	lost   map[string]error // notes that could not be written, by call
+
+	at func(where string) // called at every point of a write: see open
+}
+
+// Open opens the journal at path, and makes it, with its directories, where it
+// does not exist: readable by its owner alone. An error is one line that says
+// what is wrong and what to do.
+func Open(path string) (*Journal, error) { return open(path, nil) }
+
+// open is Open with a hook at every point of a write, for the crash test.
+func open(path string, point func(string)) (*Journal, error) {
+	if point == nil {
+		point = func(string) {}
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, explain(path, err)
+	}
+	owners, db, err := setUp(path, point)
+	if err != nil {
+		return nil, explain(path, err)
+	}
+	w, err := newWriter(db)
+	if err != nil {
+		return nil, explain(path, errors.Join(err, db.Close(), owners.leave()))
+	}
+	readers, err := sql.Open("sqlite", source(path, "query_only(1)"))
+	if err != nil {
+		return nil, explain(path, errors.Join(err, w.close(), owners.leave()))
+	}
+	readers.SetMaxOpenConns(4)
+	j := &Journal{
+		path:    path,
+		owners:  owners,
+		readers: readers,
+		queue:   make(chan *write, maxBatch),
+		gone:    make(chan struct{}),
+		lost:    map[string]error{},
+		at:      point,
+	}
+	go func() {
+		defer close(j.gone)
+		j.write(w)
+		j.err = w.close()
+	}()
+	return j, nil
+}
+
+// Close writes what is queued and closes the journal. What is open then is
+// listed as interrupted. More calls of Close do nothing.
+func (j *Journal) Close() error {
+	j.mu.Lock()
+	if j.closed {
+		j.mu.Unlock()
+		return nil
+	}
+	j.closed = true
+	close(j.queue)
+	j.mu.Unlock()
+	<-j.gone
+	if err := errors.Join(j.err, j.readers.Close(), j.owners.leave()); err != nil {
+		return explain(j.path, err)
+	}
+	return nil
+}
+
+// enqueue hands a write to the writer.
+func (j *Journal) enqueue(ctx context.Context, w *write) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	j.mu.RLock()
+	defer j.mu.RUnlock()
+	if j.closed {
+		return ErrClosed
+	}
+	select {
+	case j.queue <- w:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,5 @@
+package journal
+
+import "os/exec"
+
+func nobody(*exec.Cmd) {}

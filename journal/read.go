@@ -1,0 +1,318 @@
+package journal
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	ninelives "github.com/ninelives-ai/ninelives"
+)
+
+// State is how far a call has come.
+type State string
+
+// The states of a call.
+const (
+	StateRunning     State = "running"     // a living process is at it
+	StateInterrupted State = "interrupted" // its process has died
+	StateComplete    State = "complete"    // it was answered
+	StateFailed      State = "failed"
+	StateCanceled    State = "canceled" // by its caller
+)
+
+// stateOpen is how a call that has not ended is stored: whether its process
+// lives is found out by those who read.
+const stateOpen = "open"
+
+// Summary is a call in a line.
+type Summary struct {
+	ID     string
+	Source string
+	// Title is the beginning of what the user said last.
+	Title   string
+	Labels  map[string]string
+	Started time.Time
+	Ended   time.Time // zero if it has not ended
+	State   State
+	// Reason is the class of the fault that ended it; empty if none did.
+	Reason ninelives.Class
+	// Resumes and ResumedBy are the calls before and after this one, where it
+	// took one up or was taken up.
+	Resumes   string
+	ResumedBy string
+}
+
+// Resumable says that the call has no answer and that nothing is under way to
+// get one.
+func (s Summary) Resumable() bool {
+	return s.ResumedBy == "" && s.State != StateComplete && s.State != StateRunning
+}
+
+// Record is everything that is known of a call.
+type Record struct {
+	Summary
+	Request *ninelives.Request
+	Notices []Noted
+	// Outcome is nil if the call has not ended.
+	Outcome *Outcome
+	// Damaged lists what could not be read.
+	Damaged []Damage
+}
+
+// Noted is a notice with its time.
+type Noted struct {
+	At time.Time
+	ninelives.Notice
+}
+
+// Damage is a piece of the journal that cannot be read, or is not what was
+// written.
+type Damage struct {
+	Call string
+	// Seq is the number of the event within the call; 0 if the call itself is concerned.
+	Seq int
+	Err error
+}
+
+// Error says it in a line.
+func (d Damage) Error() string {
+	if d.Seq == 0 {
+		return fmt.Sprintf("call %s: %v", d.Call, d.Err)
+	}
+	return fmt.Sprintf("call %s, event %d: %v", d.Call, d.Seq, d.Err)
+}
+
+// Filter selects calls.
+type Filter struct {
+	// States are those wanted; empty means all.
+	States []State
+	// Resumable leaves out what needs no taking up (see Summary.Resumable).
+	Resumable bool
+	// Limit is how many are given at most; 0 means 50, a negative one all.
+	Limit int
+}
+
+// Calls lists calls, the newest first. What cannot be read is skipped and
+// reported.
+func (j *Journal) Calls(ctx context.Context, f Filter) ([]Summary, []Damage, error) {
+	limit := f.Limit
+	if limit == 0 {
+		limit = 50
+	}
+	rows, err := j.readers.QueryContext(ctx, selectStream+` WHERE kind = 'call' ORDER BY id DESC`)
+	if err != nil {
+		return nil, nil, j.trouble(err)
+	}
+	defer func() { _ = rows.Close() }()
+	var list []Summary
+	var damaged []Damage
+	alive := map[string]bool{}
+	for (limit < 0 || len(list) < limit) && rows.Next() {
+		s, owner, err := scanStream(rows)
+		if err != nil {
+			damaged = append(damaged, Damage{Call: s.ID, Err: err})
+			continue
+		}
+		if s.State == stateOpen {
+			if _, known := alive[owner]; !known {
+				alive[owner] = j.owners.alive(owner)
+			}
+			s.State = living(alive[owner])
+		}
+		if len(f.States) > 0 && !slices.Contains(f.States, s.State) || f.Resumable && !s.Resumable() {
+			continue
+		}
+		list = append(list, s)
+	}
+	switch err := rows.Err(); {
+	case err == nil:
+	case code(err) == sqliteCorrupt:
+		damaged = append(damaged, Damage{Err: j.trouble(err)})
+	default:
+		return list, damaged, j.trouble(err)
+	}
+	return list, damaged, nil
+}
+
+// Call gives the record of the call whose id begins so: ErrUnknown if there is
+// none, ErrAmbiguous if there are several.
+func (j *Journal) Call(ctx context.Context, id string) (*Record, error) {
+	// One transaction, so that the record is of one moment.
+	tx, err := j.readers.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return nil, j.trouble(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	s, err := j.summary(ctx, tx, id)
+	if err != nil {
+		return nil, err
+	}
+	r := &Record{Summary: s}
+	rows, err := tx.QueryContext(ctx, `SELECT seq, at, kind, data, crc FROM events WHERE stream = ? ORDER BY seq`, s.ID)
+	if err != nil {
+		return nil, j.trouble(err)
+	}
+	defer func() { _ = rows.Close() }()
+	damage := func(seq int64, err error) {
+		r.Damaged = append(r.Damaged, Damage{Call: s.ID, Seq: int(seq), Err: err})
+	}
+	next := int64(1)
+	for rows.Next() {
+		e := event{stream: s.ID}
+		var at, crc int64
+		if err := rows.Scan(&e.seq, &at, &e.kind, &e.data, &crc); err != nil {
+			damage(next, err)
+			next++
+			continue
+		}
+		for ; next < e.seq; next++ {
+			damage(next, errMissing)
+		}
+		next = e.seq + 1
+		e.at = time.UnixMilli(at)
+		err := errChanged
+		if e.checksum() == crc {
+			err = r.add(j, e)
+		}
+		if err != nil {
+			damage(e.seq, err)
+		}
+	}
+	if ended := !s.Ended.IsZero(); ended && r.Outcome == nil {
+		// It did end, whatever is left of the answer.
+		r.State, r.Reason, r.Ended = s.State, s.Reason, s.Ended
+		if len(r.Damaged) == 0 {
+			damage(next, errMissing)
+		}
+	} else if next == 1 {
+		damage(next, errMissing)
+	}
+	switch err := rows.Err(); {
+	case err == nil:
+	case code(err) == sqliteCorrupt:
+		r.Damaged = append(r.Damaged, Damage{Call: s.ID, Err: j.trouble(err)})
+	default:
+		return nil, j.trouble(err)
+	}
+	return r, nil
+}
+
+var (
+	errMissing = errors.New("it is missing")
+	errChanged = errors.New("it is not what was written (checksum)")
+)
+
+// add reads one event into the record: what it says stands above the summary
+// that was made of it. Kinds of a later version are left alone.
+func (r *Record) add(j *Journal, e event) error {
+	switch e.kind {
+	case eventCall:
+		var b begun
+		if err := json.Unmarshal(e.data, &b, form); err != nil {
+			return err
+		}
+		r.Request = b.Request
+		r.Source, r.Title, r.Labels, r.Resumes, r.Started = b.Source, title(b.Request), b.Labels, b.Resumes, e.at
+		r.State, r.Reason, r.Ended = living(j.owners.alive(b.Owner)), "", time.Time{}
+		r.ResumedBy = ""
+	case eventNotice:
+		var n ninelives.Notice
+		if err := json.Unmarshal(e.data, &n, form); err != nil {
+			return err
+		}
+		r.Notices = append(r.Notices, Noted{e.at, n})
+	case eventResumed:
+		var by resumed
+		if err := json.Unmarshal(e.data, &by, form); err != nil {
+			return err
+		}
+		r.ResumedBy = by.By
+	case eventEnd:
+		var o Outcome
+		if err := json.Unmarshal(e.data, &o, form); err != nil {
+			return err
+		}
+		r.Outcome, r.Ended = &o, e.at
+		r.State, r.Reason = o.state()
+	}
+	return nil
+}
+
+const selectStream = `SELECT id, owner, source, title, labels, started, ended, state, reason, resumes, resumed_by FROM streams`
+
+func scanStream(rows *sql.Rows) (s Summary, owner string, err error) {
+	var labels string
+	var started, ended int64
+	if err := rows.Scan(&s.ID, &owner, &s.Source, &s.Title, &labels, &started, &ended, &s.State, &s.Reason, &s.Resumes, &s.ResumedBy); err != nil {
+		return s, owner, err
+	}
+	s.Started = time.UnixMilli(started)
+	if ended != 0 {
+		s.Ended = time.UnixMilli(ended)
+	}
+	if !slices.Contains([]State{stateOpen, StateComplete, StateFailed, StateCanceled}, s.State) {
+		return s, owner, fmt.Errorf("its state is %q", s.State)
+	}
+	return s, owner, json.Unmarshal([]byte(labels), &s.Labels, form)
+}
+
+func living(alive bool) State {
+	if alive {
+		return StateRunning
+	}
+	return StateInterrupted
+}
+
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// summary finds the one call whose id begins so.
+func (j *Journal) summary(ctx context.Context, q querier, id string) (s Summary, err error) {
+	prefix := tidyID(id)
+	if prefix == "" {
+		return s, fmt.Errorf("%q: %w", id, ErrUnknown)
+	}
+	// In ASCII everything that begins so sorts below the prefix and a tilde.
+	rows, err := q.QueryContext(ctx, selectStream+` WHERE kind = 'call' AND id >= ? AND id < ? ORDER BY id LIMIT 2`, prefix, prefix+"~")
+	if err != nil {
+		return s, j.trouble(err)
+	}
+	defer func() { _ = rows.Close() }()
+	if !rows.Next() {
+		if err := rows.Err(); err != nil {
+			return s, j.trouble(err)
+		}
+		return s, fmt.Errorf("%s: %w", id, ErrUnknown)
+	}
+	s, owner, err := scanStream(rows)
+	if err != nil {
+		return s, Damage{Call: s.ID, Err: err}
+	}
+	if s.ID != prefix && rows.Next() {
+		return Summary{}, fmt.Errorf("%s: %w", id, ErrAmbiguous)
+	}
+	if err := rows.Err(); err != nil {
+		return s, j.trouble(err)
+	}
+	if s.State == stateOpen {
+		s.State = living(j.owners.alive(owner))
+	}
+	return s, nil
+}
+
+// trouble explains an error of a read; a reader who went away is none.
+func (j *Journal) trouble(err error) error {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	if errors.Is(err, sql.ErrConnDone) || err.Error() == "sql: database is closed" {
+		return ErrClosed
+	}
+	return explain(j.path, err)
+}

@@ -1,0 +1,234 @@
+package journal
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"sync/atomic"
+	"time"
+)
+
+// maxBatch is how many writes share a transaction at most: enough that an
+// fsync is a small part of each, few enough that nobody waits long behind them.
+const maxBatch = 256
+
+// write is one change of the journal, all of it or nothing.
+type write struct {
+	call string
+	do   func(*writer) error
+	// done gets the result once it is on the disk; nil where nobody waits.
+	done chan error
+	// state keeps a caller who goes away and the writer apart.
+	state atomic.Int32
+}
+
+const (
+	queued  int32 = iota
+	taken         // by the writer
+	dropped       // by its caller
+)
+
+// commit queues the write and waits until it is on the disk. A caller who goes
+// away before the writer has taken it up leaves no trace; one who goes away
+// later is told what became of it all the same.
+func (j *Journal) commit(ctx context.Context, w *write) error {
+	w.done = make(chan error, 1)
+	if err := j.enqueue(ctx, w); err != nil {
+		return err
+	}
+	select {
+	case err := <-w.done:
+		return err
+	case <-ctx.Done():
+		if w.state.CompareAndSwap(queued, dropped) {
+			return ctx.Err()
+		}
+		return <-w.done
+	}
+}
+
+// write is the one goroutine that writes: it takes what has queued up while
+// the last transaction was being synced, and writes it in one.
+func (j *Journal) write(w *writer) {
+	batch := make([]*write, 0, maxBatch)
+	for first := range j.queue {
+		batch = append(batch[:0], first)
+	more:
+		for len(batch) < maxBatch {
+			select {
+			case next, open := <-j.queue:
+				if !open {
+					break more
+				}
+				batch = append(batch, next)
+			default:
+				break more
+			}
+		}
+		live := batch[:0]
+		for _, b := range batch {
+			if b.state.CompareAndSwap(queued, taken) {
+				live = append(live, b)
+			}
+		}
+		j.writeAll(w, live)
+	}
+}
+
+// writeAll writes a batch in one transaction. If one of them cannot be written
+// for a reason of its own, each is tried in a transaction of its own.
+func (j *Journal) writeAll(w *writer, batch []*write) {
+	err := j.transact(w, batch)
+	if err != nil && len(batch) > 1 && !hopeless(err) {
+		for _, b := range batch {
+			j.settle(b, j.transact(w, []*write{b}))
+		}
+		return
+	}
+	for _, b := range batch {
+		j.settle(b, err)
+	}
+}
+
+func (j *Journal) settle(b *write, err error) {
+	if err != nil {
+		err = explain(j.path, err)
+	}
+	switch {
+	case b.done != nil:
+		b.done <- err
+	case err == nil, errors.Is(err, ErrUnknown), errors.Is(err, ErrEnded):
+		// A note that came too late has nobody left to tell.
+	default:
+		j.lostMu.Lock()
+		j.lost[b.call] = err
+		j.lostMu.Unlock()
+	}
+}
+
+func (j *Journal) transact(w *writer, batch []*write) error {
+	if len(batch) == 0 {
+		return nil
+	}
+	j.at("begin")
+	if err := w.exec("BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	for _, b := range batch {
+		if err := b.do(w); err != nil {
+			return errors.Join(err, w.exec("ROLLBACK"))
+		}
+		j.at("written")
+	}
+	j.at("commit")
+	if err := w.exec("COMMIT"); err != nil {
+		// A transaction that could not be committed is mostly gone already.
+		_ = w.exec("ROLLBACK")
+		return err
+	}
+	j.at("committed")
+	return nil
+}
+
+// writer is the one connection that writes.
+type writer struct {
+	db   *sql.DB
+	conn *sql.Conn
+
+	insertStream, insertEvent, nextSeq *sql.Stmt
+	endStream, resumeStream, look      *sql.Stmt
+}
+
+func newWriter(db *sql.DB) (*writer, error) {
+	ctx := context.Background()
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	w := &writer{db: db, conn: conn}
+	for _, s := range []struct {
+		to  **sql.Stmt
+		sql string
+	}{
+		{&w.insertStream, `INSERT INTO streams (id, kind, owner, source, title, labels, started, resumes) VALUES (?, 'call', ?, ?, ?, ?, ?, ?)`},
+		{&w.insertEvent, `INSERT INTO events (stream, seq, at, kind, data, crc) VALUES (?, ?, ?, ?, ?, ?)`},
+		{&w.nextSeq, `SELECT max(seq) + 1 FROM events WHERE stream = ?`},
+		{&w.endStream, `UPDATE streams SET ended = ?2, state = ?3, reason = ?4 WHERE id = ?1`},
+		{&w.resumeStream, `UPDATE streams SET resumed_by = ?2 WHERE id = ?1`},
+		{&w.look, `SELECT ended, state, resumed_by FROM streams WHERE id = ?`},
+	} {
+		if *s.to, err = conn.PrepareContext(ctx, s.sql); err != nil {
+			return nil, errors.Join(err, conn.Close())
+		}
+	}
+	return w, nil
+}
+
+// close ends the connection; the last one of all processes empties the log.
+func (w *writer) close() error { return errors.Join(w.conn.Close(), w.db.Close()) }
+
+func (w *writer) exec(query string) error {
+	_, err := w.conn.ExecContext(context.Background(), query)
+	return err
+}
+
+// run executes a statement.
+func (w *writer) run(s *sql.Stmt, args ...any) error {
+	_, err := s.ExecContext(context.Background(), args...)
+	return err
+}
+
+// standing is what decides whether a call may be changed.
+type standing struct {
+	ended     bool
+	state     State
+	resumedBy string
+}
+
+func (w *writer) standing(id string) (s standing, err error) {
+	var ended int64
+	err = w.look.QueryRowContext(context.Background(), id).Scan(&ended, &s.state, &s.resumedBy)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = fmt.Errorf("%s: %w", id, ErrUnknown)
+	}
+	s.ended = ended != 0
+	return s, err
+}
+
+// open says why nothing can be added to the call; nil if something can.
+func (w *writer) open(id string) error {
+	s, err := w.standing(id)
+	if err == nil && s.ended {
+		err = fmt.Errorf("%s: %w", id, ErrEnded)
+	}
+	return err
+}
+
+// event is one entry of a stream.
+type event struct {
+	stream string
+	seq    int64 // 0: the next one
+	at     time.Time
+	kind   string
+	data   []byte
+}
+
+// append writes the event at the end of its stream.
+func (w *writer) append(e event) error {
+	if e.seq == 0 {
+		if err := w.nextSeq.QueryRowContext(context.Background(), e.stream).Scan(&e.seq); err != nil {
+			return err
+		}
+	}
+	return w.run(w.insertEvent, e.stream, e.seq, e.at.UnixMilli(), e.kind, e.data, e.checksum())
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// checksum covers everything that the event says.
+func (e event) checksum() int64 {
+	head := fmt.Appendf(nil, "%s %d %d %s\n", e.stream, e.seq, e.at.UnixMilli(), e.kind)
+	return int64(crc32.Update(crc32.Checksum(head, castagnoli), castagnoli, e.data))
+}
