@@ -243,11 +243,8 @@ func (e *responsesRequest) tool(t ninelives.Tool) {
 // limits writes what bounds and steers sampling, and tells what has no place.
 func (e *responsesRequest) limits() {
 	w, req, d := &e.w, e.req, e.target.Dialect
-	field := "max_output_tokens"
-	if d.MaxTokensField != "" {
-		field = d.MaxTokensField
-	}
-	if n := req.MaxTokens; n > 0 && e.param(field) {
+	// The dialect's name of the limit is one of chat completions.
+	if n := req.MaxTokens; n > 0 && e.param("max_output_tokens") {
 		if d.MaxTokensCap > 0 && n > d.MaxTokensCap {
 			e.note("the output limit was lowered from %d to %d tokens", n, d.MaxTokensCap)
 			n = d.MaxTokensCap

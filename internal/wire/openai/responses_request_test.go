@@ -417,10 +417,10 @@ func TestResponsesRequestsFromElsewhere(t *testing.T) {
 			name: "limits and parameters go by the server's names and bounds",
 			req:  &ninelives.Request{Messages: []ninelives.Message{ninelives.UserText("Hi")}, MaxTokens: 900, Temperature: new(float64), Reasoning: ninelives.ReasoningOptions{Effort: "minimal"}},
 			change: func(t *wire.Target) {
-				t.Dialect.MaxTokensField, t.Dialect.MaxTokensCap = "max_tokens", 500
+				t.Dialect.MaxTokensField, t.Dialect.MaxTokensCap = "max_completion_tokens", 500
 				t.Dialect.Drop, t.Dialect.Efforts = []string{"temperature"}, map[string]string{"minimal": "low"}
 			},
-			sent:  `{"model":"gpt-x","input":[{"type":"message","role":"user","content":"Hi"}],"max_tokens":500,"reasoning":{"effort":"low"}}`,
+			sent:  `{"model":"gpt-x","input":[{"type":"message","role":"user","content":"Hi"}],"max_output_tokens":500,"reasoning":{"effort":"low"}}`,
 			notes: 1,
 		},
 		{
