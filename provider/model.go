@@ -82,8 +82,12 @@ func (m *Model) CloseIdleConnections() {
 
 // Warnings tells, a line each, what a user should know before the first call.
 func (m *Model) Warnings() []string {
-	if m.Candidate().WindowSource != windowDefault {
-		return nil
+	var lines []string
+	if m.Candidate().WindowSource == windowDefault {
+		lines = append(lines, "nothing is known about this model: a context window of 16k tokens is assumed; set its window to change that")
 	}
-	return []string{"nothing is known about this model: a context window of 16k tokens is assumed; set its window to change that"}
+	if m.endpoint.base.Scheme == "http" && !m.candidate.Local && !m.key.Empty() {
+		lines = append(lines, "the key is sent unencrypted to "+m.endpoint.base.Hostname()+": use https")
+	}
+	return lines
 }

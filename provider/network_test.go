@@ -162,6 +162,37 @@ func TestHTTP2AndOwnCertificates(t *testing.T) {
 	}
 }
 
+func TestLeavingAStreamLeavesItsHTTP2Connection(t *testing.T) {
+	var conns atomic.Int32
+	left := make(chan bool, 1)
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		say(w, r, text("a"))
+		<-r.Context().Done()
+		left <- true
+	}))
+	srv.EnableHTTP2 = true
+	srv.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		if s == http.StateNew {
+			conns.Add(1)
+		}
+	}
+	srv.StartTLS()
+	defer srv.Close()
+	client := srv.Client().Transport.(*http.Transport)
+	m := openAt(t, srv.URL+"/v1", Transport(client))
+	for range 3 {
+		for ev := range m.Stream(context.Background(), prompt(ninelives.Clocks{})) {
+			if _, ok := ev.(ninelives.TextDelta); ok {
+				break
+			}
+		}
+		<-left // the upstream has seen it
+	}
+	if n := conns.Load(); n != 1 {
+		t.Errorf("%d connections for 3 calls, want 1", n)
+	}
+}
+
 // proxy is a plain proxy that counts.
 func proxy(t *testing.T) (url string, asked *atomic.Int32) {
 	asked = new(atomic.Int32)

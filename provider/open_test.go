@@ -172,6 +172,19 @@ func TestAnUnknownModelIsAWarning(t *testing.T) {
 	}
 }
 
+func TestAKeyInTheClearIsAWarning(t *testing.T) {
+	for base, warned := range map[string]bool{"http://llm.lan/v1": true, "https://llm.lan/v1": false, "http://127.0.0.1:1/v1": false} {
+		_, m := candidateOf(t, "openai/gpt-4o", Key(NewSecret(testKey)), BaseURL(base))
+		if (len(m.Warnings()) > 0) != warned {
+			t.Errorf("%s: %q", base, m.Warnings())
+		}
+	}
+	_, m := candidateOf(t, "openai/gpt-4o", Key(Secret{}), BaseURL("http://llm.lan/v1"))
+	if len(m.Warnings()) > 0 {
+		t.Errorf("without a key: %q", m.Warnings())
+	}
+}
+
 func TestALearntWindowFillsInAndNarrowsAndNoMore(t *testing.T) {
 	for _, c := range []struct {
 		model  string
