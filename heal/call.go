@@ -41,6 +41,18 @@ type call struct {
 	// misfits counts the places that were refused in a row.
 	misfits int
 	judge   judge
+
+	// The room that a healthy call needs, in one piece.
+	candidates [2]Contender
+	attempts   [2]Attempt
+	first      room
+}
+
+// room is what one attempt needs.
+type room struct {
+	take    take
+	req     ninelives.Request
+	attempt ninelives.Attempt
 }
 
 func (h *Healed) newCall(ctx context.Context, req *ninelives.Request, yield func(ninelives.Event, error) bool) *call {
@@ -56,10 +68,16 @@ func (h *Healed) newCall(ctx context.Context, req *ninelives.Request, yield func
 	if req.Output != nil && (c.s.Mode == ModeContinue || c.s.Mode == ModeFail) {
 		c.s.Mode = ModeHold // nothing of an answer counts before its form is checked
 	}
-	c.s.Candidates = make([]Contender, len(c.links))
+	c.s.Attempts = c.attempts[:0]
+	c.s.Candidates = c.candidates[:]
+	if len(c.links) > len(c.candidates) {
+		c.s.Candidates = make([]Contender, len(c.links))
+	}
+	c.s.Candidates = c.s.Candidates[:len(c.links)]
 	for i := range c.links {
-		l := &c.links[i]
-		c.s.Candidates[i] = Contender{Candidate: h.lessons.candidate(l.candidate), OnRefusal: l.onRefusal, Repairs: h.lessons.repairs(l.candidate)}
+		at := &c.s.Candidates[i]
+		at.Candidate, at.OnRefusal = c.links[i].candidate, c.links[i].onRefusal
+		h.lessons.apply(at)
 	}
 	limit := h.deadline
 	if limit == 0 && !req.Background {
@@ -103,7 +121,10 @@ func (c *call) run() {
 			c.fail(c.canceled())
 			return
 		}
-		c.s.Now, c.s.Draw = time.Now(), c.h.random()
+		if len(c.s.Attempts) > 0 && c.last.fault != nil {
+			c.s.Now = time.Now() // what it was told may have taken the consumer a while
+		}
+		c.s.Draw = c.h.random()
 		d := Decide(c.h.policy, c.s)
 		switch d.Do {
 		case ActAccept:
@@ -128,6 +149,9 @@ func (c *call) start(d Decision) {
 	c.announce(d)
 	if c.stopped || !c.sleep(d.Wait) {
 		return
+	}
+	if d.Wait > 0 {
+		c.s.Now = time.Now()
 	}
 	leave, err := c.enter(d.Candidate, d.Probe)
 	if err != nil {
@@ -154,14 +178,13 @@ func (c *call) start(d Decision) {
 // is decided next; the decision itself is made anew by run, which sees what
 // the verdict has changed.
 func (c *call) settle(t *take) {
-	now := time.Now()
+	now := c.s.Attempts[len(c.s.Attempts)-1].Ended
 	if c.stopped || t.fault != nil && t.fault.Class == ninelives.ClassCanceled {
 		t.leave(Verdict{Kind: VerdictCanceled, Now: now})
 		return
 	}
 	if t.fault == nil {
 		t.leave(Verdict{Kind: VerdictOK, Now: now})
-		c.look()
 		return
 	}
 	if c.overdue() && !t.silent(now) {
@@ -179,11 +202,11 @@ func (c *call) settle(t *take) {
 
 // look reads how all candidates stand now.
 func (c *call) look() {
-	now := time.Now()
+	c.s.Now = time.Now()
 	for i := range c.s.Candidates {
 		at := &c.s.Candidates[i]
-		at.Standing = c.h.health.Standing(at.Candidate, now)
-		at.NoRetry = at.NoRetry || len(c.s.Attempts) > 0 && !c.h.health.MayRetry(at.Candidate, now)
+		at.Standing = c.h.health.Standing(at.Candidate, c.s.Now)
+		at.NoRetry = at.NoRetry || len(c.s.Attempts) > 0 && !c.h.health.MayRetry(at.Candidate, c.s.Now)
 	}
 }
 
@@ -192,10 +215,10 @@ func (c *call) enter(i int, probe bool) (func(Verdict), error) {
 	candidate := c.s.Candidates[i].Candidate
 	for k := range c.s.Attempts {
 		if a := &c.s.Attempts[k]; a.Candidate == i && a.countsAsFault() && len(a.Fault.Repairs) == 0 {
-			return c.h.health.Retry(c.ctx, candidate, time.Now(), probe)
+			return c.h.health.Retry(c.ctx, candidate, c.s.Now, probe)
 		}
 	}
-	return c.h.health.Enter(c.ctx, candidate, time.Now(), probe)
+	return c.h.health.Enter(c.ctx, candidate, c.s.Now, probe)
 }
 
 // misfit handles that there was no place: the next decision sees why.

@@ -24,7 +24,7 @@ func (p *Policy) ClocksFor(c ninelives.Candidate, f Facts) ninelives.Clocks {
 		Total:      k.Attempt,
 	}
 	if c.Local && k.LocalFactor > 0 {
-		for _, clock := range []*time.Duration{&clocks.Dial, &clocks.Headers, &clocks.FirstEvent,
+		for _, clock := range [...]*time.Duration{&clocks.Dial, &clocks.Headers, &clocks.FirstEvent,
 			&clocks.Liveness, &clocks.Progress, &clocks.Total} {
 			*clock = times(*clock, k.LocalFactor)
 		}

@@ -33,6 +33,7 @@ type link struct {
 	model     ninelives.Model
 	candidate ninelives.Candidate
 	name      string
+	asking    string // what is told of an attempt
 	onRefusal bool
 }
 
@@ -97,7 +98,7 @@ func (h *Healed) chain() []link {
 		if !ok {
 			c = ninelives.Candidate{Model: m.Name()}
 		}
-		l := link{model: m, candidate: c, name: m.Name(), onRefusal: onRefusal}
+		l := link{model: m, candidate: c, name: m.Name(), asking: "asking " + m.Name(), onRefusal: onRefusal}
 		if !h.policy.Failover && !onRefusal && len(chain) > 0 {
 			return
 		}

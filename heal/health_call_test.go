@@ -104,7 +104,7 @@ func TestSilentCandidateIsProbedBesideTheTraffic(t *testing.T) {
 func TestSyntheticProbeEndsWithItsCall(t *testing.T) {
 	bubble(t, func(t *testing.T, t0 time.Time) {
 		a := model("a", fails(ninelives.ClassTimeout), step{hang()})
-		b := model("b", says("hello"))
+		b := model("b", slow(ms(100), "hello"))
 		h := healed(a, Fallback(b))
 		ask(t, h)
 		time.Sleep(20 * time.Second)

@@ -113,6 +113,7 @@ func (r *racer) run(ctx context.Context, heats chan<- heat) {
 
 // beside prepares the second attempt of a race; nil if there is no place.
 func (c *call) beside(first *take, d Decision) *take {
+	c.s.Now = time.Now()
 	leave, err := c.enter(d.Hedge, false)
 	if err != nil {
 		return nil

@@ -26,27 +26,18 @@ func newLessons() *lessons { return &lessons{of: map[lesson]learnt{}} }
 
 func lessonOf(c ninelives.Candidate) lesson { return lesson{c.Provider, c.Model, c.Host} }
 
-// repairs are those that hold for the candidate from the start.
-func (l *lessons) repairs(c ninelives.Candidate) []ninelives.Repair {
+// apply gives a contender what was learnt about its candidate.
+func (l *lessons) apply(at *Contender) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	if len(l.of) == 0 {
-		return nil
+		return
 	}
-	return l.of[lessonOf(c)].repairs
-}
-
-// candidate is the candidate with what was learnt about it.
-func (l *lessons) candidate(c ninelives.Candidate) ninelives.Candidate {
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	if len(l.of) == 0 {
-		return c
+	of := l.of[lessonOf(at.Candidate)]
+	at.Repairs = of.repairs
+	if of.window > 0 {
+		at.Candidate.Window, at.Candidate.WindowSource = of.window, "learnt"
 	}
-	if w := l.of[lessonOf(c)].window; w > 0 {
-		c.Window, c.WindowSource = w, "learnt"
-	}
-	return c
 }
 
 // add remembers repairs that have proved themselves; those for one call only

@@ -11,16 +11,18 @@ import (
 
 // request makes the request of one attempt: the caller's own, with the clocks,
 // the repairs and the change that were decided on.
-func (c *call) request(d Decision, number int) *ninelives.Request {
+func (c *call) request(d Decision, in *room, number int) *ninelives.Request {
 	at := &c.s.Candidates[d.Candidate]
-	r := *c.req
-	r.Attempt = &ninelives.Attempt{
+	r := &in.req
+	*r = *c.req
+	in.attempt = ninelives.Attempt{
 		Number:  number,
 		Clocks:  c.h.policy.ClocksFor(at.Candidate, c.s.Facts),
 		Repairs: at.Repairs,
 	}
+	r.Attempt = &in.attempt
 	if d.Change == (Change{}) {
-		return &r
+		return r
 	}
 	r.Messages = append(make([]ninelives.Message, 0, len(r.Messages)+2), r.Messages...)
 	content := &c.h.policy.Content
@@ -43,7 +45,7 @@ func (c *call) request(d Decision, number int) *ninelives.Request {
 	if d.Change.NoTools {
 		r.ToolChoice = ninelives.ToolChoice{Mode: ninelives.ToolChoiceNone}
 	}
-	return &r
+	return r
 }
 
 // lastFault is the fault of the attempt before.

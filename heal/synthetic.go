@@ -11,7 +11,7 @@ import (
 // due for one: after a timeout nobody's request should wait to find out. A
 // probe ends with the call at the latest; one that is cancelled proves nothing.
 func (c *call) probes() {
-	now := time.Now()
+	now := c.s.Now
 	for i := range c.s.Candidates {
 		at := &c.s.Candidates[i]
 		if at.Standing.Healthy() || !c.h.health.NeedsSyntheticProbe(at.Candidate, now) {

@@ -46,14 +46,19 @@ type take struct {
 
 // take prepares an attempt.
 func (c *call) take(d Decision, number int, leave func(Verdict)) *take {
-	t := &take{c: c, leave: leave, model: c.links[d.Candidate].model, number: number, index: d.Candidate,
+	r := &c.first
+	if number > 1 || r.take.c != nil {
+		r = new(room)
+	}
+	t := &r.take
+	*t = take{c: c, leave: leave, model: c.links[d.Candidate].model, number: number, index: d.Candidate,
 		change: d.Change, probe: d.Probe, bad: d.Reason == ReasonLeastBad, began: time.Now()}
-	t.req = c.request(d, t.number)
+	t.req = c.request(d, r, number)
 	if d.Change.Prompt == PromptContinue && c.kept != nil {
 		t.seam = c.kept.seam(c.s.Candidates[d.Candidate].Candidate.Prefill)
 	}
 	c.notice(ninelives.Notice{Kind: ninelives.NoticeAttempt, Attempt: t.number, Candidate: c.links[d.Candidate].name,
-		Text: "asking " + c.links[d.Candidate].name})
+		Text: c.links[d.Candidate].asking})
 	return t
 }
 
