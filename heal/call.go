@@ -121,7 +121,7 @@ func (c *call) run() {
 			c.fail(c.canceled())
 			return
 		}
-		if len(c.s.Attempts) > 0 && c.last.fault != nil {
+		if len(c.s.Attempts) > 0 && (c.last == nil || c.last.fault != nil) {
 			c.s.Now = time.Now() // what it was told may have taken the consumer a while
 		}
 		c.s.Draw = c.h.random()
