@@ -9,6 +9,7 @@ import (
 	"github.com/ninelives-ai/ninelives/internal/wire"
 	"github.com/ninelives-ai/ninelives/internal/wire/anthropic"
 	"github.com/ninelives-ai/ninelives/internal/wire/bedrock"
+	"github.com/ninelives-ai/ninelives/internal/wire/gemini"
 	"github.com/ninelives-ai/ninelives/internal/wire/openai"
 	"github.com/ninelives-ai/ninelives/internal/wire/sse"
 )
@@ -38,6 +39,11 @@ var codecs = map[ninelives.Protocol]codec{
 		decoder: anthropic.NewDecoder,
 		// Source: Anthropic's "Versions"; there has been one since 2023.
 		header: map[string]string{"Anthropic-Version": "2023-06-01"},
+	},
+	ninelives.Gemini: {
+		encode:  gemini.EncodeRequest,
+		decode:  gemini.DecodeResponse,
+		decoder: gemini.NewDecoder,
 	},
 }
 

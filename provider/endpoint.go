@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	ninelives "github.com/ninelives-ai/ninelives"
+	"github.com/ninelives-ai/ninelives/internal/wire/gemini"
 )
 
 // endpoint is where the requests of one model go.
@@ -45,16 +46,12 @@ func (e endpoint) url(stream bool) *url.URL {
 	case ninelives.AnthropicMessages:
 		u.Path = versioned(u.Path, "/v1") + "/messages"
 	case ninelives.Gemini:
-		method := "generateContent"
-		if stream {
-			method = "streamGenerateContent"
-			q := u.Query()
-			q.Set("alt", "sse")
-			u.RawQuery = q.Encode()
+		path, query, _ := strings.Cut(gemini.Path(e.model, stream), "?")
+		u.RawPath = versioned(u.Path, "/v1beta") + path
+		u.Path, _ = url.PathUnescape(u.RawPath)
+		if query != "" {
+			u.RawQuery = strings.TrimPrefix(u.RawQuery+"&"+query, "&")
 		}
-		path := versioned(u.Path, "/v1beta")
-		model := strings.TrimPrefix(e.model, "models/")
-		u.Path = path + "/models/" + model + ":" + method
 	case ninelives.OpenAIResponses:
 		u.Path = e.openAI() + "/responses"
 	default:
