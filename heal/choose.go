@@ -48,7 +48,7 @@ func (d *decider) next(a *Attempt, rule Rule) (i int, probe, ok bool) {
 		case d.asked(i) || d.s.Candidates[i].OnRefusal:
 			return false
 		case rule.Next == NextLarger:
-			return larger(c, from, a.Fault)
+			return larger(c, from, a.Fault) || !windowKnown(c) && d.candidatesWith(a.Fault.Class) == 1
 		case rule.Next == NextOther:
 			return c.Provider != from.Provider
 		}
@@ -85,7 +85,7 @@ func (d *decider) choose(may func(i int) bool) (best int, probe, ok bool) {
 func (d *decider) rank(c *ninelives.Candidate) int {
 	f := &d.s.Facts
 	switch {
-	case c.Window > 0 && c.WindowSource != "default" && f.Input > c.Window:
+	case windowKnown(c) && f.Input > c.Window:
 		return 2
 	case f.Tools && !c.Tools, f.Images && !c.Images:
 		return 1
@@ -93,8 +93,18 @@ func (d *decider) rank(c *ninelives.Candidate) int {
 	return 0
 }
 
-// larger says that c has more room than a candidate whose window overflowed.
+// windowKnown says that the window is more than a guess. A window that nobody
+// knows may be larger than the one that overflowed: it is tried once.
+func windowKnown(c *ninelives.Candidate) bool {
+	return c.Window > 0 && c.WindowSource != "default"
+}
+
+// larger says that c is known to have more room than a candidate whose window
+// overflowed.
 func larger(c, from *ninelives.Candidate, f *ninelives.Fault) bool {
+	if !windowKnown(c) {
+		return false
+	}
 	window := from.Window
 	if f.Window > 0 {
 		window = f.Window

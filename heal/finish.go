@@ -25,7 +25,7 @@ func (c *call) accept(d Decision) {
 		resp = c.kept.first
 		last = c.attemptOf(c.keptBy)
 	default:
-		if !t.flush() {
+		if !t.complete() {
 			return
 		}
 	}

@@ -30,7 +30,7 @@ func TestPolicyTable(t *testing.T) {
 		{ninelives.ClassTimeout, []time.Duration{0}, switched, 30 * time.Second, []time.Duration{0, ms(250), ms(750), ms(1750)}},
 		{ninelives.ClassNetwork, []time.Duration{0, 0}, switched, 30 * time.Second, []time.Duration{0, 0, ms(500), ms(1500)}},
 		{ninelives.ClassModelNotFound, []time.Duration{0}, switched, time.Hour, []time.Duration{0}},
-		{ninelives.ClassContextLength, []time.Duration{0}, surfaced, 0, []time.Duration{0}},
+		{ninelives.ClassContextLength, []time.Duration{0}, switched, 0, []time.Duration{0}}, // no window is known here
 		{ninelives.ClassContentFilter, []time.Duration{0}, surfaced, 0, []time.Duration{0}},
 		{ninelives.ClassRefusal, []time.Duration{0}, switched, 0, []time.Duration{0}},
 		{ninelives.ClassFormat, []time.Duration{0}, switched, 0, []time.Duration{0}},
@@ -87,7 +87,7 @@ func TestOverflowGoesOnlyToALargerWindow(t *testing.T) {
 		{"smaller", fault(ninelives.ClassContextLength), 100, 0},
 		{"equal", fault(ninelives.ClassContextLength), 200, 0},
 		{"larger", fault(ninelives.ClassContextLength), 400, 1},
-		{"unknown", fault(ninelives.ClassContextLength), 0, 0},
+		{"unknown", fault(ninelives.ClassContextLength), 0, 1},
 		{"larger than the window that was told", told, 400, 1},
 		{"larger, but too small for what was asked", told, 250, 0},
 	} {

@@ -33,8 +33,10 @@ type take struct {
 	alive    bool
 	shown    bool
 	released bool
-	// calls: a piece of a tool call was delivered.
-	calls bool
+	// called: a piece of a tool call was delivered. calls are the pieces that
+	// wait for the end of the answer under ModeContinue: whole or not at all.
+	called bool
+	calls  []ninelives.Event
 	// told is the text that was delivered, kept under ModeContinue alone.
 	told strings.Builder
 	seam *seam
@@ -119,11 +121,11 @@ func (t *take) on(ev ninelives.Event, err error) bool {
 			e.Attempt = t.number
 			ev = e
 		}
-		if t.c.s.Mode == ModeContinue { // whole or not at all
-			t.held = append(t.held, ev)
+		if t.c.s.Mode == ModeContinue {
+			t.calls = append(t.calls, ev)
 			return true
 		}
-		t.calls = true
+		t.called = true
 		return t.release(ev, len(e.Arguments))
 	case ninelives.ReasoningDelta:
 		t.alive = true
@@ -217,6 +219,12 @@ func (t *take) flush() bool {
 		}
 	}
 	return true
+}
+
+// complete delivers all that is still held back of an answer that is accepted.
+func (t *take) complete() bool {
+	t.held = append(t.held, t.calls...)
+	return t.flush()
 }
 
 // reason delivers reasoning: people watch it, but it does not bind. A consumer
@@ -329,7 +337,7 @@ func (c *call) left(t *take, o ninelives.Outcome) (continuable, acceptable bool)
 		return text, text && c.req.Output == nil
 	case t.fault != nil && t.released:
 		partial := t.fault.Partial
-		return !t.calls && (partial == nil || !opaque(partial.Message.Parts)), false
+		return !t.called && (partial == nil || !opaque(partial.Message.Parts)), false
 	}
 	return false, false
 }
