@@ -58,6 +58,9 @@ func (p *process) open(ctx context.Context, c choice) (*chain, error) {
 		out.warnings = append(out.warnings, problem.Error())
 	}
 	switch {
+	case errors.Is(err, config.ErrNoModel) && len(problems) > 0:
+		// Somebody meant to ask a model: the simulator would be no answer.
+		return nil, openError(problems[0])
 	case errors.Is(err, config.ErrNoModel):
 		out.simulated = true
 		if out.models, out.close, err = demo(); err != nil {
