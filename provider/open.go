@@ -55,7 +55,7 @@ func (s *settings) resolve(spec string) (vendor, string, error) {
 	if s.provider != "" {
 		v, ok := vendorNamed(s.provider)
 		if !ok && s.base == "" {
-			return v, "", fmt.Errorf("provider: unknown provider %q%s: use one of %s, or give the base URL of a server of your own", s.provider, nearestVendor(s.provider), strings.Join(Providers(), ", "))
+			return v, "", unknownProvider(s.provider)
 		}
 		if !ok {
 			v = vendor{name: s.provider}
@@ -92,9 +92,16 @@ func (s *settings) resolve(spec string) (vendor, string, error) {
 		return v, spec, nil
 	}
 	if slash {
-		return vendor{}, "", fmt.Errorf("provider: unknown provider %q in %q%s: use one of %s, or give the base URL of a server of your own", name, spec, nearestVendor(name), strings.Join(Providers(), ", "))
+		return vendor{}, "", unknownProvider(name)
 	}
 	return vendor{}, "", fmt.Errorf("provider: unknown model %q%s: write it as provider/model, such as %q", spec, nearestVendor(spec), "openai/"+spec)
+}
+
+func unknownProvider(name string) error {
+	if hint := nearestVendor(name); hint != "" {
+		return fmt.Errorf("provider: unknown provider %q%s", name, hint)
+	}
+	return fmt.Errorf("provider: unknown provider %q: use one of %s, or give the base URL of a server of your own", name, strings.Join(Providers(), ", "))
 }
 
 func (s *settings) withModel(v vendor, model string) (vendor, string, error) {

@@ -92,7 +92,9 @@ func TestOpenSaysInOneLineWhatToDo(t *testing.T) {
 	}{
 		{"anthropic/claude-sonnet-4-6", nil, "provider: no key for anthropic: set ANTHROPIC_API_KEY"},
 		{"claude-sonnet-4-6", nil, "provider: no key for anthropic: set ANTHROPIC_API_KEY"},
-		{"antropic/claude-sonnet-4-6", nil, `provider: unknown provider "antropic" in "antropic/claude-sonnet-4-6" (did you mean "anthropic"?): use one of `},
+		{"antropic/claude-sonnet-4-6", nil, `provider: unknown provider "antropic" (did you mean "anthropic"?)`},
+		{"klingon/x", nil, `provider: unknown provider "klingon": use one of anthropic, openai, `},
+		{"x", []Option{Provider("klingon")}, `provider: unknown provider "klingon": use one of anthropic, openai, `},
 		{"foo", nil, `provider: unknown model "foo": write it as provider/model, such as "openai/foo"`},
 		{"", nil, `provider: no model is named: write it as provider/model, such as "anthropic/claude-sonnet-4-6"`},
 		{"ollama", nil, "provider: which model of ollama? write ollama/MODEL"},
