@@ -54,7 +54,12 @@ func chatWord(raw string) string {
 	if word == "null" || word == "none" {
 		return ""
 	}
-	return strings.NewReplacer("-", "_", " ", "_").Replace(word)
+	return strings.Map(func(r rune) rune {
+		if r == '-' || r == ' ' {
+			return '_'
+		}
+		return r
+	}, word)
 }
 
 // chatFinishWord is the word for an end that clients of this protocol know.

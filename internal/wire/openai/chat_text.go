@@ -35,9 +35,14 @@ func (t *chatTail) append(dst, raw []byte) []byte {
 	if len(t.held) == 0 && bytes.IndexByte(inner, '\\') < 0 && utf8.Valid(inner) {
 		return append(dst, inner...)
 	}
-	inner = append(t.held, inner...)
-	n := len(inner) - chatUnfinished(inner)
-	dst = chatUnquote(dst, inner[:n])
+	unfinished := chatUnfinished(inner)
+	if len(t.held) == 0 && unfinished == 0 {
+		// The error tells of what is no UTF-8, which U+FFFD stands for then.
+		dst, _ = jsontext.AppendUnquote(dst, raw)
+		return dst
+	}
+	n := len(inner) - unfinished
+	dst = chatUnquote(dst, append(t.held, inner[:n]...))
 	t.held = append([]byte(nil), inner[n:]...)
 	return dst
 }
@@ -56,7 +61,6 @@ func chatUnquote(dst, inner []byte) []byte {
 	quoted = append(quoted, '"')
 	quoted = append(quoted, inner...)
 	quoted = append(quoted, '"')
-	// The error tells of what is no UTF-8, which U+FFFD stands for then.
 	dst, _ = jsontext.AppendUnquote(dst, quoted)
 	return dst
 }
