@@ -163,6 +163,12 @@ func (c *call) start(d Decision) {
 		at := &c.s.Candidates[d.Candidate]
 		at.Repairs = append(at.Repairs[:len(at.Repairs):len(at.Repairs)], d.Repairs...)
 	}
+	settled := false
+	defer func() {
+		if !settled { // the consumer panicked
+			leave(Verdict{Kind: VerdictCanceled, Now: time.Now()})
+		}
+	}()
 	t := c.take(d, c.requests()+1, leave)
 	if d.HedgeAfter > 0 {
 		t = c.race(t, d)
@@ -171,6 +177,7 @@ func (c *call) start(d Decision) {
 	}
 	c.record(t)
 	c.settle(t)
+	settled = true
 }
 
 // settle gives the place of the attempt back, and tells its candidate's health

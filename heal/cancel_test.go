@@ -95,3 +95,27 @@ func TestProviderThatCancelsByItselfIsATimeout(t *testing.T) {
 		equal(t, "a asked", len(a.asked), 1)
 	})
 }
+
+func TestConsumerThatPanicsLeavesNoPlaceTaken(t *testing.T) {
+	for name, opts := range map[string][]Option{"alone": nil, "in a race": {Fallback(model("b", step{hang()})), Hedged(time.Second)}} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, t0 time.Time) {
+				a := model("a", step{wait(2 * time.Second), text("x"), hang()})
+				h := healed(a, opts...)
+				func() {
+					defer func() { _ = recover() }()
+					for ev := range h.Stream(t.Context(), ninelives.Prompt("hi")) {
+						if _, ok := ev.(ninelives.TextDelta); ok {
+							panic("as a handler does whose client has gone")
+						}
+					}
+				}()
+				synctest.Wait()
+				equal(t, "running", a.running, 0)
+				for _, row := range h.Health().Snapshot(time.Now()) {
+					equal(t, "places given back", row.InFlight, 0)
+				}
+			})
+		})
+	}
+}

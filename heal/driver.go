@@ -62,7 +62,7 @@ func New(primary ninelives.Model, opts ...Option) *Healed {
 	if h.health == nil {
 		h.health = NewHealth(h.policy)
 	}
-	h.lessons = newLessons()
+	h.lessons = h.health.lessons
 	if h.name == "" {
 		h.name = primary.Name()
 	}

@@ -81,6 +81,9 @@ type book struct {
 	entries  map[entryID]*entry
 	rates    map[string]window // attempts by route
 	onChange func(HealthChange)
+
+	// lessons is what calls have taught about the candidates' dialects and windows.
+	lessons *lessons
 }
 
 // entry is one candidate of one route.
@@ -106,6 +109,7 @@ func NewHealth(p *Policy) *Health {
 		places:  map[placeID]*place{},
 		entries: map[entryID]*entry{},
 		rates:   map[string]window{},
+		lessons: newLessons(),
 	}}
 }
 

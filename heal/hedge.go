@@ -35,9 +35,13 @@ func (c *call) race(first *take, d Decision) *take {
 		running = append(running, r)
 		go r.run(ctx, heats)
 	}
+	ended := false
 	defer func() {
 		for _, r := range running {
 			r.cancel()
+			if !ended { // the consumer panicked
+				r.leave(Verdict{Kind: VerdictCanceled, Now: time.Now()})
+			}
 		}
 	}()
 	run(first)
@@ -50,12 +54,14 @@ func (c *call) race(first *take, d Decision) *take {
 			for _, r := range running {
 				r.fault = c.faultOf(context.Cause(c.ctx), r.take)
 			}
+			ended = true
 			return c.leadOf(running, running[0])
 		case <-timer.C:
 			if t := c.beside(first, d); t != nil {
 				run(t)
 			}
 			if c.stopped {
+				ended = true
 				return c.leadOf(running, running[0])
 			}
 		case h := <-heats:
@@ -78,6 +84,7 @@ func (c *call) race(first *take, d Decision) *take {
 				continue
 			}
 			if len(running) == 1 {
+				ended = true
 				return h.of.take
 			}
 			// It failed, and the other one is still under way.

@@ -96,7 +96,7 @@ func (c *call) tellFault(t *take, gaveUp bool) {
 //
 // Source: design 000 §2.2.
 func (c *call) tellSwitch(a *Attempt) {
-	if c.links[a.Candidate].name == c.links[0].name || a.Candidate == 0 {
+	if a.Candidate == 0 {
 		return
 	}
 	name := c.links[a.Candidate].name

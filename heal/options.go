@@ -62,8 +62,9 @@ func Observer(f func(ninelives.Notice)) Option {
 	return func(h *Healed) { h.observe = f }
 }
 
-// SharedHealth lets several healed models share what is known of how their
-// candidates fare; the default is a record of its own.
+// SharedHealth lets several healed models share what is known of their
+// candidates: how they stand, and what calls have taught about the requests
+// that they take. The default is a record of its own.
 func SharedHealth(health *Health) Option {
 	return func(h *Healed) { h.health = health }
 }
