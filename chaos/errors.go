@@ -65,7 +65,8 @@ var errorTable = map[ErrorKind][3]wording{
 	RateLimit: {
 		{429, "requests", "rate_limit_exceeded", "Rate limit reached for %m on requests per minute (RPM): Limit 60, Used 60, Requested 1."},
 		{429, "rate_limit_error", "", "This request would exceed the rate limit of your organization for %m: 60 requests per minute."},
-		{429, "RESOURCE_EXHAUSTED", "", "Resource has been exhausted (requests per minute for %m)."},
+		// The words are those of a spent balance; the quota's id says that it is not.
+		{429, "RESOURCE_EXHAUSTED", "GenerateRequestsPerMinutePerProjectPerModel", "You exceeded your current quota, please check your plan and billing details."},
 	},
 	Billing: {
 		{429, "insufficient_quota", "insufficient_quota", "You exceeded your current quota, please check your plan and billing details."},
@@ -207,17 +208,19 @@ func (r reported) body(p protocol, id string) string {
 	case r.typ == "":
 		return htmlPage(r.status)
 	case r.hint == HintRetryInfo:
-		return r.google(`{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":` + quote(strconv.FormatFloat(r.wait.Seconds(), 'f', -1, 64)+"s") + `}`)
+		details := []string{`{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":` + quote(strconv.FormatFloat(r.wait.Seconds(), 'f', -1, 64)+"s") + `}`}
+		if p == gemini {
+			details = append(r.details(), details...)
+		}
+		return r.google(details...)
 	case r.hint == HintEstimated:
 		return `{"error":` + quote(r.message) + `,"estimated_time":` + strconv.FormatFloat(r.wait.Seconds(), 'f', -1, 64) + `}`
 	case p == messages:
 		return `{"type":"error","error":` + r.object(p) + `,"request_id":` + quote(id) + `}`
 	case p == gemini && r.status == http.StatusOK:
 		return `{"promptFeedback":{"blockReason":` + quote(r.typ) + `},"usageMetadata":{"promptTokenCount":8,"totalTokenCount":8}}`
-	case p == gemini && r.code != "":
-		return r.google(`{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":` + quote(r.code) + `,"domain":"googleapis.com"}`)
 	case p == gemini:
-		return r.google("")
+		return r.google(r.details()...)
 	}
 	return `{"error":` + r.object(p) + `}`
 }
@@ -230,14 +233,26 @@ func (r reported) object(p protocol) string {
 	return `{"message":` + quote(r.message) + `,"type":` + quote(r.typ) + `,"param":` + quoteOrNull(r.param) + `,"code":` + quoteOrNull(r.code) + `}`
 }
 
-func (r reported) google(details string) string {
+// details are what Google adds to an error: which quota, or which reason.
+func (r reported) details() []string {
+	switch {
+	case r.code == "":
+		return nil
+	case r.status == http.StatusTooManyRequests:
+		return []string{`{"@type":"type.googleapis.com/google.rpc.QuotaFailure","violations":[{"quotaMetric":"generativelanguage.googleapis.com/generate_content_requests","quotaId":` + quote(r.code) + `}]}`}
+	}
+	return []string{`{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":` + quote(r.code) + `,"domain":"googleapis.com"}`}
+}
+
+// google is the error as Google's interfaces write it.
+func (r reported) google(details ...string) string {
 	status := r.typ
 	if status == strings.ToLower(status) { // a Google error in another protocol's place
 		status = "RESOURCE_EXHAUSTED"
 	}
 	s := `{"error":{"code":` + strconv.Itoa(r.status) + `,"message":` + quote(r.message) + `,"status":` + quote(status)
-	if details != "" {
-		s += `,"details":[` + details + `]`
+	if len(details) > 0 {
+		s += `,"details":[` + strings.Join(details, ",") + `]`
 	}
 	return s + `}}`
 }

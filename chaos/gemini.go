@@ -109,5 +109,5 @@ func geminiWhole(a *answer) string {
 }
 
 func geminiFail(r reported, _ *answer) frame {
-	return frame{kind: frameOther, data: r.google("")}
+	return frame{kind: frameOther, data: r.google(r.details()...)}
 }
