@@ -28,7 +28,9 @@ func TestRecordings(t *testing.T) {
 			if !bytes.HasPrefix(bytes.TrimSpace(ex.Body), []byte("data:")) {
 				resp, err := gemini.DecodeResponse(ex.Body, o)
 				wiretest.Compare(t, ex, resp, err)
-				wiretest.CompareParts(t, ex, resp)
+				if !bytes.HasPrefix(bytes.TrimSpace(ex.Body), []byte("[")) { // the chunks of an array are joined
+					wiretest.CompareParts(t, ex, resp)
+				}
 				if blocked := ex.Expect.BlockReason != nil; blocked != (resp != nil && resp.Finish == ninelives.FinishContentFilter && resp.FinishRaw == "") {
 					t.Errorf("blocked is %v, want %v", !blocked, blocked)
 				}

@@ -3,6 +3,7 @@ package gemini
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 
 	ninelives "github.com/ninelives-ai/ninelives"
@@ -174,13 +175,17 @@ func (d *decoder) candidate(raw []byte) {
 // choice finds the candidate that raw is of, by its index.
 func (d *decoder) choice(raw []byte) *choice {
 	n, _ := rawjson.Int(rawjson.Get(raw, "index"))
+	at := 0
 	for _, c := range d.choices {
 		if c.index == int(n) {
 			return c
 		}
+		if c.index < int(n) {
+			at++
+		}
 	}
 	c := &choice{index: int(n)}
-	d.choices = append(d.choices, c)
+	d.choices = slices.Insert(d.choices, at, c)
 	return c
 }
 
@@ -295,9 +300,10 @@ func (d *decoder) add(c *choice, part ninelives.Part) {
 	d.tell(c, p)
 }
 
-// tell emits what has not been told of a part of the first candidate.
+// tell emits what has not been told of a part of the first candidate; the
+// others are only in the answer.
 func (d *decoder) tell(c *choice, p *streamPart) {
-	if c != d.choices[0] {
+	if c.index != 0 {
 		return
 	}
 	attempt := d.o.Attempt
