@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	ninelives "github.com/ninelives-ai/ninelives"
 	"github.com/ninelives-ai/ninelives/internal/wire"
@@ -18,7 +19,7 @@ import (
 // can be sent.
 func EncodeChatRequest(req *ninelives.Request, t wire.Target) (wire.Encoded, error) {
 	support := wire.OutputSupport(req.Output, t)
-	if req.Output != nil && (support == ninelives.SchemaNone || support == ninelives.SchemaObject) {
+	if chatAsksInWords(req, support) {
 		req = wire.Instruct(req, wire.OutputInstruction(req.Output))
 	}
 	prepared := wire.Prepare(req, t)
@@ -30,6 +31,20 @@ func EncodeChatRequest(req *ninelives.Request, t wire.Target) (wire.Encoded, err
 	}
 	e.write()
 	return wire.Encoded{Body: e.w.B, Names: prepared.Names, Notes: e.notes, OutputTool: e.forced}, nil
+}
+
+// chatAsksInWords reports that the form of the answer has to be asked for in
+// words. JSON mode without a schema only needs the word JSON somewhere.
+func chatAsksInWords(req *ninelives.Request, support ninelives.SchemaSupport) bool {
+	switch {
+	case req.Output == nil:
+		return false
+	case support == ninelives.SchemaObject && req.Output.Schema == nil:
+		return !slices.ContainsFunc(req.Messages, func(m ninelives.Message) bool {
+			return strings.Contains(strings.ToLower(m.Text()), "json")
+		})
+	}
+	return support == ninelives.SchemaNone || support == ninelives.SchemaObject
 }
 
 func chatBadRequest(candidate, format string, args ...any) *ninelives.Fault {
