@@ -107,6 +107,13 @@ func (c *Config) consented(models []ninelives.Model) ([]ninelives.Model, []Probl
 // options are what holds for every model.
 func (c *Config) options() []provider.Option {
 	opts := []provider.Option{provider.CAFile(c.CAFile), provider.Proxy(c.Proxy)}
+	if len(c.Catalogue) > 0 {
+		opts = append(opts, provider.Describe(func(k *ninelives.Candidate) {
+			if entry := c.Catalogue[strings.ToLower(k.Name())]; entry != nil {
+				entry.capabilities(&k.Capabilities)
+			}
+		}))
+	}
 	if c.Window > 0 {
 		opts = append(opts, provider.Window(c.Window))
 	}
@@ -187,6 +194,9 @@ func (k Candidate) name() string {
 
 // capabilities writes what is set over what is known.
 func (k Candidate) capabilities(c *ninelives.Capabilities) {
+	if k.Window != 0 {
+		c.Window = k.Window
+	}
 	if k.MaxOutput != 0 {
 		c.MaxOutput = k.MaxOutput
 	}

@@ -327,6 +327,52 @@ model_presets: {fast: {provider: anthropic, model: claude-sonnet-4-6}}
 	}
 }
 
+func TestTheCatalogueCanBeSetOtherwise(t *testing.T) {
+	env := environ("OPENAI_API_KEY", testKey)
+	c, problems, fatal := load(t, `catalogue:
+  openai/GPT-5.4: {window: 272000, price: {input: 2, output: 9}, images: false}
+  openai/brand-new: {window: 64000, schema: json_object}
+modelPresets: {small: {provider: openai, model: gpt-5.4, window: 1000}}
+fallbackModels: [openai/brand-new, small]
+`, env)
+	if fatal != "" || problems != nil {
+		t.Fatal(fatal, problems)
+	}
+	models, _, err := c.Chain(context.Background(), env) // the first one is found in the environment
+	if err != nil || len(models) != 2 {
+		t.Fatal(names(models), err)
+	}
+	first, _ := ninelives.CandidateOf(models[0])
+	if first.Name() != "openai/gpt-5.4" || first.Window != 272_000 || first.WindowSource != "setting" || first.Images || first.Price != (ninelives.Price{Input: 2, Output: 9}) {
+		t.Errorf("%+v", first)
+	}
+	second, _ := ninelives.CandidateOf(models[1])
+	if second.Window != 64_000 || second.Schema != ninelives.SchemaObject {
+		t.Errorf("%+v", second)
+	}
+	for text, want := range map[string]string{
+		"catalogue: {a/b: {key: x}}":        "f.yaml:1:19: key says how a model is reached, not what it can do: set it in a preset",
+		"catalogue: {a/b: {schema: xml}}":   `f.yaml:1:27: schema: there is no "xml": use one of json_schema, tool, json_object, none`,
+		"catalogue: [a]":                    "f.yaml:1:12: expected models by name, like openai/gpt-5.4: {window: 100000}",
+		"catalogue: {a/b: {windows: 5000}}": `f.yaml:1:19: there is no setting "windows" here (did you mean "window"?)`,
+	} {
+		if _, _, got := load(t, text, env); got != want {
+			t.Errorf("%q: %s, want %s", text, got, want)
+		}
+	}
+}
+
+func TestAValueThatWasFilledInIsNotTold(t *testing.T) {
+	env := environ("K", testKey)
+	for _, text := range []string{"window: ${K}", "policy: {mode: '${K}'}", "policy: {deadline: '${K}'}", "modelPresets: {a: {provider: openai, protocol: 'x${K}'}}"} {
+		_, problems, fatal := load(t, text, env)
+		said := fatal + strings.Join(problems, "\n")
+		if said == "" || strings.Contains(said, testKey) {
+			t.Errorf("%q: %s", text, said)
+		}
+	}
+}
+
 func TestAliasesAndMergesAreWrittenOut(t *testing.T) {
 	env := environ("OPENAI_API_KEY", testKey, "K", "k-alias")
 	c, problems, fatal := load(t, `modelPresets:

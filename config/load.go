@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/goccy/go-yaml/ast"
 
@@ -21,6 +22,8 @@ type Config struct {
 	Files []string
 	// Presets are the candidates by name.
 	Presets map[string]*Candidate
+	// Catalogue is what is known about models otherwise, by provider/model.
+	Catalogue map[string]*Candidate
 	// Window is the context window of models that do not set their own; 0 if
 	// it is not set.
 	Window  int
@@ -36,7 +39,7 @@ type Config struct {
 
 // Default is the configuration without a file.
 func Default() *Config {
-	return &Config{Policy: heal.DefaultPolicy(), Presets: map[string]*Candidate{}}
+	return &Config{Policy: heal.DefaultPolicy(), Presets: map[string]*Candidate{}, Catalogue: map[string]*Candidate{}}
 }
 
 // projectFile is looked for in the working directory only: a file further up
@@ -130,6 +133,8 @@ func (c *Config) layer(s *source, layered *policy) (problems, fatal []Problem) {
 		case "modelPresets":
 			p, f := c.layerPresets(s, pair.Value)
 			problems, fatal = append(problems, p...), append(fatal, f...)
+		case "catalogue":
+			fatal = append(fatal, c.layerCatalogue(s, pair.Value)...)
 		case "window":
 			fatal = append(fatal, s.decode(pair.Value, &c.Window)...)
 		case "policy":
@@ -210,6 +215,35 @@ func (c *Config) layerPresets(s *source, n ast.Node) (problems, fatal []Problem)
 	}
 	return problems, nil
 }
+
+func (c *Config) layerCatalogue(s *source, n ast.Node) (fatal []Problem) {
+	entries, ok := n.(*ast.MappingNode)
+	if !ok {
+		return []Problem{s.at(n, "expected models by name, like openai/gpt-5.4: {window: 100000}")}
+	}
+	for _, pair := range entries.Values {
+		entry := new(Candidate)
+		if p := s.decode(pair.Value, entry); p != nil {
+			fatal = append(fatal, p...)
+			continue
+		}
+		if m, ok := pair.Value.(*ast.MappingNode); ok {
+			for _, setting := range m.Values {
+				if name := setting.Key.GetToken().Value; !slices.Contains(abilities, name) {
+					fatal = append(fatal, s.at(setting.Key, "%s says how a model is reached, not what it can do: set it in a preset", name))
+				}
+			}
+		}
+		entry.Provider = "" // what is left to check are words and numbers
+		entry.Model = pair.Key.GetToken().Value
+		fatal = append(fatal, entry.check(s, pair.Value)...)
+		c.Catalogue[strings.ToLower(entry.Model)] = entry
+	}
+	return fatal
+}
+
+// abilities are the settings of a candidate that say what it can do.
+var abilities = []string{"window", "max_output", "tools", "images", "files", "prefill", "schema", "replay", "replay_field", "price"}
 
 func skipped(what string, problems []Problem) []Problem {
 	for i := range problems {

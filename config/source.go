@@ -49,6 +49,9 @@ type source struct {
 	name string
 	env  provider.Env
 	root *ast.MappingNode // nil: the file is empty
+	// filled are the values that were filled in, by value: they may be keys,
+	// and a problem must not tell them.
+	filled map[string]string
 }
 
 // parse reads a file's text into a tree, under our names and with its
@@ -91,6 +94,9 @@ func (s *source) at(n ast.Node, format string, args ...any) Problem {
 }
 
 func (s *source) atToken(t *token.Token, message string) Problem {
+	for value, name := range s.filled {
+		message = strings.ReplaceAll(message, value, "${"+name+"}")
+	}
 	p := Problem{File: s.name, Message: message}
 	if t != nil && t.Position != nil {
 		p.Line, p.Column = t.Position.Line, t.Position.Column
@@ -253,7 +259,7 @@ func rename(n ast.Node, settings bool) {
 					k.Value = t.Value
 				}
 			}
-			rename(pair.Value, !settings || t.Value != "modelPresets" && t.Value != "headers")
+			rename(pair.Value, !settings || !slices.Contains([]string{"modelPresets", "catalogue", "headers"}, t.Value))
 		}
 	case *ast.SequenceNode:
 		for _, v := range n.Values {
@@ -390,7 +396,13 @@ func (s *source) expandText(n *ast.StringNode) (ast.Node, error) {
 			return found[1:]
 		}
 		m := reference.FindStringSubmatch(found)
-		if value, ok := s.lookup(m[1]); ok && (value != "" || m[2] == "") {
+		if value, ok := lookup(s.env, m[1]); ok && (value != "" || m[2] == "") {
+			if len(value) > 3 {
+				if s.filled == nil {
+					s.filled = make(map[string]string)
+				}
+				s.filled[value] = m[1]
+			}
 			return value
 		}
 		if m[2] == "" && missing == "" {
@@ -425,10 +437,6 @@ func (s *source) expandText(n *ast.StringNode) (ast.Node, error) {
 	}
 	t.Type = token.StringType
 	return ast.String(&t), nil
-}
-
-func (s *source) lookup(name string) (string, bool) {
-	return lookup(s.env, name)
 }
 
 // duration is a time with its unit.

@@ -319,12 +319,13 @@ func (m *Model) describe(s *settings, v vendor, model string) {
 		Protocol:     m.endpoint.protocol,
 		Capabilities: Known(v.name, model),
 	}
-	for _, change := range s.capabilities {
-		window := c.Window
-		change(&c.Capabilities)
-		if c.Window != window {
-			c.WindowSource = windowSetting
+	for _, change := range s.describe {
+		changed := c
+		change(&changed)
+		if changed.Window != c.Window {
+			changed.WindowSource = windowSetting
 		}
+		c.Capabilities = changed.Capabilities
 	}
 	if s.window > 0 {
 		c.Window, c.WindowSource = s.window, windowSetting

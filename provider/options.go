@@ -24,7 +24,7 @@ type settings struct {
 	window       int
 	learnt       int
 	headers      map[string]string
-	capabilities []func(*ninelives.Capabilities)
+	describe     []func(*ninelives.Candidate)
 	network      network
 	dial         DialFunc
 	roundTripper http.RoundTripper
@@ -104,7 +104,13 @@ func Learnt(tokens int) Option {
 // Capabilities changes what is known about the model, after the catalogue and
 // before Window.
 func Capabilities(change func(*ninelives.Capabilities)) Option {
-	return func(s *settings) error { s.capabilities = append(s.capabilities, change); return nil }
+	return Describe(func(c *ninelives.Candidate) { change(&c.Capabilities) })
+}
+
+// Describe is Capabilities for a change that depends on which model it is; the
+// names of the candidate are not for changing.
+func Describe(change func(*ninelives.Candidate)) Option {
+	return func(s *settings) error { s.describe = append(s.describe, change); return nil }
 }
 
 // Header sends a further header with every request.
