@@ -1,6 +1,7 @@
 package heal
 
 import (
+	"strings"
 	"time"
 
 	ninelives "github.com/ninelives-ai/ninelives"
@@ -355,7 +356,7 @@ func (d *decider) hasRefusalRoute() bool {
 
 // whyNext says why another candidate is asked.
 func (d *decider) whyNext(a *Attempt, rule Rule, same, tried int) string {
-	class := string(a.Fault.Class)
+	class := words(a.Fault.Class)
 	switch {
 	case rule.Next == NextLarger:
 		return "the request needs a larger window"
@@ -370,3 +371,6 @@ func (d *decider) whyNext(a *Attempt, rule Rule, same, tried int) string {
 	}
 	return "it is out of service: " + class
 }
+
+// words writes a class for a human.
+func words(c ninelives.Class) string { return strings.ReplaceAll(string(c), "_", " ") }

@@ -240,7 +240,7 @@ func (d *decider) retry(a *Attempt, rule Rule) Decision {
 	same := d.same(a, rule)
 	if again && same > 0 && tried <= same && !d.longer(f) {
 		return d.start(a.Candidate, Decision{Reason: ReasonRetry, Wait: wait, Change: change,
-			Why: "it may pass: " + string(f.Class)})
+			Why: "it may pass: " + words(f.Class)})
 	}
 	if next, probe, ok := d.next(a, rule); ok {
 		return d.start(next, Decision{Reason: ReasonFailover, Probe: probe, Change: d.carried(a, next),
@@ -248,7 +248,7 @@ func (d *decider) retry(a *Attempt, rule Rule) Decision {
 	}
 	if again && a.countsAsFault() && mayAgain(f, rule) {
 		return d.start(a.Candidate, Decision{Reason: ReasonRetry, Wait: wait, Change: change,
-			Why: "no other candidate is left: " + string(f.Class)})
+			Why: "no other candidate is left: " + words(f.Class)})
 	}
 	if rule.Next == NextThen || rule.Next == NextAtOnce {
 		if later, ok := d.allOut(a); ok {

@@ -3,7 +3,6 @@ package heal
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	ninelives "github.com/ninelives-ai/ninelives"
 	"github.com/ninelives-ai/ninelives/internal/jsonout"
@@ -74,7 +73,7 @@ func (c *call) misformed() *ninelives.Fault {
 // Source: design 001, layer 2 (each retry carries a message that explains the failure).
 func explain(f *ninelives.Fault) string {
 	return fmt.Sprintf("The previous attempt to answer failed (%s) and nothing of it was kept. Please answer the conversation above.",
-		strings.ReplaceAll(string(f.Class), "_", " "))
+		words(f.Class))
 }
 
 // correction asks the model to mend its last answer, and names all that is
