@@ -168,7 +168,7 @@ func Is(v []byte, s string) bool {
 	if len(v) == len(s)+2 && v[0] == '"' && string(v[1:len(v)-1]) == s {
 		return bytes.IndexByte(v, '\\') < 0
 	}
-	return bytes.IndexByte(v, '\\') >= 0 && String(v) == s
+	return len(v) > 0 && v[0] == '"' && bytes.IndexByte(v, '\\') >= 0 && String(v) == s
 }
 
 // Int is a whole number; a fraction of zero counts as whole. It reports false
