@@ -3,8 +3,10 @@
 //
 //	file.go    the settings, as a file has them
 //	load.go    finding, reading and layering files
-//	source.go  one file as a tree: positions, other tools' names, ${ENV}
+//	source.go  one file as a tree, and where in it a problem is
 //	anchors.go YAML's aliases and merges, written out
+//	names.go   settings under their other names
+//	expand.go  ${VARIABLES}, filled in
 //	policy.go  the healing policy that the settings come to
 //	chain.go   the models that the settings come to
 //

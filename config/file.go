@@ -1,5 +1,15 @@
 package config
 
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/ninelives-ai/ninelives/provider"
+)
+
 // file is what one file may hold. Its field tags are the published names and
 // descriptions (docs/config.schema.json).
 type file struct {
@@ -107,4 +117,47 @@ type content struct {
 	Empty         *int `json:"empty,omitempty" jsonschema:"Steps after an empty answer."`
 	Continuations *int `json:"continuations,omitempty" jsonschema:"Continuations of a cut answer."`
 	Repairs       *int `json:"repairs,omitempty" jsonschema:"Rounds to bring structured output into form."`
+}
+
+// duration is a time with its unit.
+type duration time.Duration
+
+// UnmarshalYAML reads "30s", "1m30s", "500ms".
+func (d *duration) UnmarshalYAML(n ast.Node) error {
+	text, ok := n.(*ast.StringNode)
+	if !ok {
+		return &placed{n.GetToken(), fmt.Sprintf("%s needs a unit: write it like 30s or 2m", article(n.GetToken()))}
+	}
+	t, err := time.ParseDuration(strings.TrimSpace(text.Value))
+	if err != nil || t < 0 {
+		return &placed{n.GetToken(), fmt.Sprintf("%s is no duration: write it like 30s or 2m", article(n.GetToken()))}
+	}
+	*d = duration(t)
+	return nil
+}
+
+// secret is a credential in a file.
+type secret struct{ provider.Secret }
+
+// UnmarshalYAML reads the text of a credential.
+func (s *secret) UnmarshalYAML(n ast.Node) error {
+	switch n := n.(type) {
+	case *ast.StringNode:
+		s.Secret = provider.NewSecret(n.Value)
+	case *ast.IntegerNode:
+		s.Secret = provider.NewSecret(n.GetToken().Value)
+	default:
+		return &placed{n.GetToken(), "expected a key as text"}
+	}
+	return nil
+}
+
+// IsZero reports that there is none.
+func (s secret) IsZero() bool { return s.Empty() }
+
+// ref is a model by name or written out.
+type ref struct {
+	name      string
+	candidate *Candidate
+	where     Problem // its place, without a message
 }

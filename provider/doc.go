@@ -8,7 +8,9 @@
 //	catalogue.go  what is known about models: windows, prices, abilities
 //	env.go        Discover: the candidates that the environment offers
 //	local.go      servers on this machine: are they there, what do they serve
-//	model.go      Model: one attempt from encoding to Done
+//	consent.go    whom a chain may ask
+//	model.go      Model: the candidate, opened
+//	attempt.go    one attempt from encoding to Done
 //	watch.go      the clocks and the phase of one attempt
 //	transport.go  HTTP as measured: reuse, proxies, certificates, no replays
 //
