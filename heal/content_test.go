@@ -336,3 +336,26 @@ func TestSchemaThatIsNoneIsToldBeforeAnythingIsSent(t *testing.T) {
 		equal(t, "asked", len(a.asked), 0)
 	})
 }
+
+func TestGoTypeComesOutOfAHealedCall(t *testing.T) {
+	type cat struct {
+		Name  string `json:"name"`
+		Lives int    `json:"lives"`
+	}
+	bubble(t, func(t *testing.T, t0 time.Time) {
+		a := model("a", says(`{"name": "Tom", "lives": "nine"}`), says("Sorry! ```json\n{\"name\": \"Tom\", \"lives\": 9}\n```"))
+		got, err := ninelives.GenerateAs[cat](t.Context(), healed(a), ninelives.Prompt("a cat"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "value", got, cat{"Tom", 9})
+		equal(t, "requests", len(a.asked), 2)
+	})
+	bubble(t, func(t *testing.T, t0 time.Time) {
+		a := model("a", says("no"))
+		_, err := ninelives.GenerateAs[cat](t.Context(), healed(a), ninelives.Prompt("a cat"))
+		var e *ninelives.OutputError
+		equal(t, "raw text in the failure", errors.As(err, &e) && e.Raw == "no", true)
+		equal(t, "asked for a correction once", len(a.asked), 2)
+	})
+}

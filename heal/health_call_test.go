@@ -153,7 +153,7 @@ func TestFullCandidateIsPassedByAndALoneOneQueues(t *testing.T) {
 		s := ask(t, h)
 		var e *Exhausted
 		equal(t, "ends typed", errors.As(s.err, &e), true)
-		equal(t, "never sent", len(a.asked), 1)
+		equal(t, "never sent", len(a.since(t0)), 1)
 		cancel()
 		<-done
 	})

@@ -79,6 +79,9 @@ func drawStep(t *rapid.T, tag string) step {
 	}
 	for i := range words {
 		words[i] = fmt.Sprintf("%s-%d ", tag, i)
+		if rapid.IntRange(0, 4).Draw(t, "blank") == 0 {
+			words[i] = "\n"
+		}
 		s = append(s, text(words[i]))
 		pause("word")
 	}
