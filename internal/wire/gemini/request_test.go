@@ -343,7 +343,7 @@ func TestRequestsFromElsewhere(t *testing.T) {
 			name: "schemas lose what the API does not know",
 			req:  &ninelives.Request{Messages: []ninelives.Message{user}, Tools: []ninelives.Tool{{Name: "look", Schema: schema}, {Name: "see", Schema: []byte(`{"type":"object","properties":{}}`)}}, Output: &ninelives.Output{Schema: schema}},
 			sent: `{"contents":[{"role":"user","parts":[{"text":"Hi"}]}],"tools":[{"functionDeclarations":[{"name":"look","description":"","parameters":{"type":"object","properties":{"a":{"type":"string","nullable":true,"enum":["A"]},"b":{"anyOf":[{"type":"integer"}],"nullable":true}}}},{"name":"see","description":""}]}],` +
-				`"generationConfig":{"responseMimeType":"application/json","responseJsonSchema":{"type":"object","properties":{"a":{"type":["string","null"]},"b":{"$ref":"#/$defs/B"}},"additionalProperties":false,"$defs":{"B":{"oneOf":[{"type":"integer"},{"type":"null"}]}}}}}`,
+				`"generationConfig":{"responseMimeType":"application/json","responseJsonSchema":{"type":"object","properties":{"a":{"type":["string","null"],"enum":["A"]},"b":{"$ref":"#/$defs/B"}},"additionalProperties":false,"$defs":{"B":{"oneOf":[{"type":"integer"},{"type":"null"}]}}}}}`,
 		},
 		{
 			name:   "a server that does not know JSON schema gets the older form",

@@ -43,7 +43,8 @@ func (d *decoder) classify(body []byte) *ninelives.Fault {
 	return f
 }
 
-// members are kept from chunk to chunk: of those of one name the last one stays.
+// lastMembers are members that come in every chunk: of those of one name the
+// last one stays.
 type lastMembers struct{ list []lastMember }
 
 type lastMember struct {
@@ -80,8 +81,8 @@ func (l *lastMembers) extra() ninelives.Extra {
 	return extraOf(kept.Object())
 }
 
-// finishOf normalises why a candidate ended. A call that the model wrote
-// wrongly is one that was announced and not made.
+// finishOf normalises why a candidate ended. What the model wrote wrongly is
+// like a call that was announced and not made: the answer is not whole.
 //
 // Source: the reference of Candidate.FinishReason, 2026.
 func finishOf(reason string) ninelives.FinishReason {
@@ -95,7 +96,7 @@ func finishOf(reason string) ninelives.FinishReason {
 	case "SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "MODEL_ARMOR",
 		"IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION":
 		return ninelives.FinishContentFilter
-	case "MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MISSING_THOUGHT_SIGNATURE":
+	case "MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MISSING_THOUGHT_SIGNATURE", "MALFORMED_RESPONSE":
 		return ninelives.FinishToolCalls
 	}
 	return ninelives.FinishOther

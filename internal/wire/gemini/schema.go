@@ -11,7 +11,8 @@ import (
 // jsonSchemaKeywords are what responseJsonSchema and parametersJsonSchema
 // understand of JSON schema.
 //
-// Source: the reference of GenerationConfig.responseJsonSchema, 2026.
+// Source: the reference of GenerationConfig.responseJsonSchema, 2026, which
+// also says that only names with a $ may stand beside a $ref.
 var jsonSchemaKeywords = []string{
 	"$id", "$defs", "$ref", "$anchor", "type", "format", "title", "description", "enum", "items", "prefixItems",
 	"minItems", "maxItems", "minimum", "maximum", "anyOf", "oneOf", "properties", "additionalProperties", "required", "propertyOrdering",
@@ -29,25 +30,28 @@ var openAPIKeywords = []string{
 var stringFormats = []string{"date-time", "enum"}
 
 // jsonSchema is a schema without what the API does not understand. One that it
-// understands stays as it is.
+// understands stays as it is. A const becomes an enum of one, and beside a
+// reference nothing may stand.
 func jsonSchema(schema []byte, drop []string) []byte {
-	keep := func(keyword string) bool {
-		return slices.Contains(jsonSchemaKeywords, keyword) && !slices.Contains(drop, keyword)
-	}
-	if all(schema, keep) {
+	changed := false
+	edited := rawjson.EditKeywords(schema, func(within []byte, m rawjson.Member) (rawjson.Member, bool) {
+		name := string(m.Name)
+		if name == "const" && rawjson.Get(within, "enum") == nil && !slices.Contains(drop, "enum") {
+			changed = true
+			list := slices.Concat([]byte{'['}, m.Value, []byte{']'})
+			return rawjson.Member{Name: []byte("enum"), Value: list, Raw: append([]byte(`"enum":`), list...)}, true
+		}
+		ok := slices.Contains(jsonSchemaKeywords, name) && !slices.Contains(drop, name)
+		if ok && name[0] != '$' && rawjson.Get(within, "$ref") != nil {
+			ok = false
+		}
+		changed = changed || !ok
+		return m, ok
+	})
+	if !changed {
 		return schema
 	}
-	return rawjson.KeepKeywords(schema, keep)
-}
-
-// all reports whether every keyword of a schema is kept.
-func all(schema []byte, keep func(string) bool) bool {
-	ok := true
-	rawjson.KeepKeywords(schema, func(keyword string) bool {
-		ok = ok && keep(keyword)
-		return true
-	})
-	return ok
+	return edited
 }
 
 // openAPISchema writes a JSON schema as the API's own Schema: references are

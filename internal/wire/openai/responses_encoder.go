@@ -110,7 +110,9 @@ func (e *ResponsesEncoder) Fail(dst []byte, fault *ninelives.Fault) []byte {
 }
 
 // responsesErrorCode is the code of an error in an answer. Clients decide by
-// it whether to try again. Source: the codes that Codex 0.60 knows.
+// it whether to try again.
+//
+// Source: what Codex does with them, measured in November 2026.
 func responsesErrorCode(f *ninelives.Fault) string {
 	switch f.Class {
 	case ninelives.ClassRateLimit:

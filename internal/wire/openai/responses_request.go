@@ -26,7 +26,9 @@ func EncodeResponsesRequest(req *ninelives.Request, t wire.Target) (wire.Encoded
 	if req.Output != nil && (support == ninelives.SchemaNone || support == ninelives.SchemaObject) {
 		req = wire.Instruct(req, wire.OutputInstruction(req.Output))
 	}
+	req = responsesStateful(req)
 	prepared := wire.Prepare(req, t)
+	prepared.Request.Messages = responsesStateless(prepared.Request)
 	e := responsesRequest{req: prepared.Request, target: t, support: support, notes: prepared.Notes}
 	e.w = responsesWriter{
 		skip:         t.Dialect.StripFields,
@@ -48,6 +50,50 @@ func responsesBadRequest(format string, args ...any) *ninelives.Fault {
 		Class: ninelives.ClassFormat, Scope: ninelives.ScopeRequest, Phase: ninelives.PhasePrepare, Billed: ninelives.BilledNo,
 		Message: fmt.Sprintf(format, args...),
 	}
+}
+
+// responsesStateful keeps the results of calls that the server remembers: where
+// the request goes on from an earlier response, a result without a call in the
+// request is none that was lost.
+func responsesStateful(req *ninelives.Request) *ninelives.Request {
+	extra := req.Extra.For(ninelives.OpenAIResponses)
+	if rawjson.Null(rawjson.Get(extra, "previous_response_id")) && rawjson.Null(rawjson.Get(extra, "conversation")) {
+		return req
+	}
+	calls := map[string]bool{}
+	c := req.Clone()
+	for _, m := range c.Messages {
+		for _, call := range m.ToolCalls() {
+			calls[call.ID] = true
+		}
+		for i, part := range m.Parts {
+			if p, ok := part.(ninelives.ToolResult); ok && !calls[p.CallID] {
+				var w responsesWriter
+				w.result(p)
+				m.Parts[i] = ninelives.Opaque{Kind: "function_call_output", Raw: responsesExtra(w.B)}
+			}
+		}
+	}
+	return c
+}
+
+// responsesStateless leaves out reasoning of which there is only the id or a
+// summary, where the server was told not to remember it (store: false): it
+// would look for it in vain.
+func responsesStateless(req *ninelives.Request) []ninelives.Message {
+	store, said := rawjson.Bool(rawjson.Get(req.Extra.For(ninelives.OpenAIResponses), "store"))
+	if store || !said {
+		return req.Messages
+	}
+	messages := slices.Clone(req.Messages)
+	for i := range messages {
+		m := &messages[i]
+		m.Parts = slices.DeleteFunc(slices.Clone(m.Parts), func(part ninelives.Part) bool {
+			p, ok := part.(ninelives.Reasoning)
+			return ok && p.Provenance.Blob == "" && (p.Provenance.Field == responsesSummary || p.Provenance.Field == responsesEncrypted)
+		})
+	}
+	return slices.DeleteFunc(messages, func(m ninelives.Message) bool { return len(m.Parts) == 0 })
 }
 
 // responsesWantsReasoning reports that the target asks for earlier reasoning, whatever

@@ -338,6 +338,21 @@ func TestResponsesRequestsOfClients(t *testing.T) {
 			sent: `{"model":"gpt-x","input":[{"type":"message","role":"user","content":"Hi"},{"type":"message","id":"msg_7","role":"assistant","content":[{"type":"output_odour","x":1}],"status":"completed"},{"type":"message","role":"user","content":"Hm"}]}`,
 		},
 		{
+			name: "results of calls that the server remembers are kept",
+			body: `{"model":"gpt-x","previous_response_id":"resp_1","input":[{"type":"function_call_output","call_id":"c1","output":"42"}]}`,
+			sent: `{"model":"gpt-x","input":[{"type":"function_call_output","call_id":"c1","output":"42"}],"previous_response_id":"resp_1"}`,
+		},
+		{
+			name: "reasoning that the server was told to forget is not asked for",
+			body: `{"model":"gpt-x","store":false,"input":[{"role":"user","content":"Hi"},{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"Hm."}]},{"type":"message","id":"msg_1","role":"assistant","status":"completed","content":[{"type":"output_text","text":"Hello.","annotations":[]}]},{"type":"reasoning","id":"rs_2","summary":[],"encrypted_content":"gAAA"},{"role":"user","content":"Bye"}]}`,
+			sent: `{"model":"gpt-x","input":[{"type":"message","role":"user","content":"Hi"},{"type":"message","role":"assistant","content":[{"type":"output_text","text":"Hello.","annotations":[]}],"status":"completed"},{"type":"reasoning","id":"rs_2","summary":[],"encrypted_content":"gAAA"},{"type":"message","role":"user","content":"Bye"}],"store":false}`,
+		},
+		{
+			name: "JSON mode is asked for in words, too",
+			body: `{"model":"gpt-x","input":"Hi","text":{"format":{"type":"json_object"}}}`,
+			sent: `{"model":"gpt-x","instructions":"Answer with one JSON value and nothing else: no prose, no code fence.","input":[{"type":"message","role":"user","content":"Hi"}],"text":{"format":{"type":"json_object"}}}`,
+		},
+		{
 			name: "a tool that leaves strict to the server, and one that does not",
 			body: `{"model":"gpt-x","input":"Hi","tools":[{"type":"function","name":"a","parameters":{}},{"type":"function","name":"b","parameters":null,"strict":null}]}`,
 			sent: `{"model":"gpt-x","input":[{"type":"message","role":"user","content":"Hi"}],"tools":[{"type":"function","name":"a","parameters":{}},{"type":"function","name":"b","parameters":null,"strict":null}]}`,

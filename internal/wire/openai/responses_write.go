@@ -288,7 +288,7 @@ func (w *responsesWriter) itemID(id, prefix, later string) {
 	case w.answer && id == "" && later == "":
 		id = responsesMadeID(prefix, w.stem, n)
 	case w.answer:
-	case w.noIDs, !validResponsesID(id, prefix):
+	case w.noIDs && prefix != "rs", !validResponsesID(id, prefix):
 		return
 	}
 	if id != "" {

@@ -9,46 +9,49 @@ func DropKeywords(schema []byte, names []string) []byte {
 	if len(names) == 0 {
 		return schema
 	}
-	return KeepKeywords(schema, func(keyword string) bool { return !slices.Contains(names, keyword) })
+	return EditKeywords(schema, func(_ []byte, m Member) (Member, bool) { return m, !slices.Contains(names, string(m.Name)) })
 }
 
-// KeepKeywords is DropKeywords for the keywords that keep does not want.
-func KeepKeywords(schema []byte, keep func(keyword string) bool) []byte {
+// EditKeywords gives the JSON schema with each keyword, wherever a schema may
+// stand in it, as edit wants it; false leaves it out. edit is also told the
+// schema that the keyword is in. What is data there is left alone.
+func EditKeywords(schema []byte, edit func(schema []byte, keyword Member) (Member, bool)) []byte {
 	var w Writer
-	writeSchema(&w, schema, keep)
+	writeSchema(&w, schema, edit)
 	return w.B
 }
 
-func writeSchema(w *Writer, schema []byte, keep func(string) bool) {
+func writeSchema(w *Writer, schema []byte, edit func([]byte, Member) (Member, bool)) {
 	if Kind(schema) != '{' {
 		w.Raw(schema) // true and false are schemas too
 		return
 	}
 	w.Open('{')
 	for m := range Members(schema) {
-		name := string(m.Name)
-		if !keep(name) {
+		m, ok := edit(schema, m)
+		if !ok {
 			continue
 		}
+		name := string(m.Name)
 		switch kind := Kind(m.Value); {
 		case holdsNamed(name) && kind == '{':
 			w.Name(name)
 			w.Open('{')
 			for sub := range Members(m.Value) {
 				w.Name(string(sub.Name))
-				writeSchema(w, sub.Value, keep)
+				writeSchema(w, sub.Value, edit)
 			}
 			w.Close('}')
 		case holdsList(name) && kind == '[':
 			w.Name(name)
 			w.Open('[')
 			for sub := range Elements(m.Value) {
-				writeSchema(w, sub, keep)
+				writeSchema(w, sub, edit)
 			}
 			w.Close(']')
 		case holdsOne(name) && kind == '{':
 			w.Name(name)
-			writeSchema(w, m.Value, keep)
+			writeSchema(w, m.Value, edit)
 		default:
 			w.Raw(m.Raw)
 		}
