@@ -106,9 +106,9 @@ func (c *call) end() { c.cancel() }
 func (c *call) run() {
 	plan := c.h.plan
 	if c.h.swaps {
-		plan = c.h.planOf(c.links)
+		plan = tell(c.h.planOf(c.links))
 	}
-	c.notice(ninelives.Notice{Kind: ninelives.NoticePlan, Text: plan})
+	c.tell(plan)
 	if err := c.judge.compile(); err != nil {
 		c.fail(&ninelives.Fault{Class: ninelives.ClassFormat, Scope: ninelives.ScopeRequest, Phase: ninelives.PhasePrepare,
 			Message: err.Error(), Hint: "nothing was sent: correct the schema", Billed: ninelives.BilledNo, Err: err})

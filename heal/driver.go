@@ -25,7 +25,7 @@ type Healed struct {
 	substitutes []Substitute
 	observe     func(ninelives.Notice)
 	random      func() float64
-	plan        string
+	plan        told
 }
 
 // link is one model of a chain with the candidate that it speaks for.
@@ -33,8 +33,9 @@ type link struct {
 	model     ninelives.Model
 	candidate ninelives.Candidate
 	name      string
-	asking    string // what is told of an attempt
 	onRefusal bool
+	// asking is what is told of a first attempt, made once for all calls.
+	asking told
 }
 
 // New makes a model that heals what primary does wrong. Healed models among
@@ -73,7 +74,7 @@ func New(primary ninelives.Model, opts ...Option) *Healed {
 	}
 	if !h.swaps {
 		h.links = h.chain()
-		h.plan = h.planOf(h.links)
+		h.plan = tell(h.planOf(h.links))
 	}
 	return h
 }
@@ -98,7 +99,8 @@ func (h *Healed) chain() []link {
 		if !ok {
 			c = ninelives.Candidate{Model: m.Name()}
 		}
-		l := link{model: m, candidate: c, name: m.Name(), asking: "asking " + m.Name(), onRefusal: onRefusal}
+		l := link{model: m, candidate: c, name: m.Name(), onRefusal: onRefusal}
+		l.asking = tell(ninelives.Notice{Kind: ninelives.NoticeAttempt, Attempt: 1, Candidate: l.name, Text: "asking " + l.name})
 		if !h.policy.Failover && !onRefusal && len(chain) > 0 {
 			return
 		}
@@ -146,8 +148,8 @@ func (h *Healed) Stream(ctx context.Context, req *ninelives.Request) iter.Seq2[n
 	}
 }
 
-// planOf tells the candidates of a call for a human.
-func (h *Healed) planOf(links []link) string {
+// planOf tells the candidates of a call.
+func (h *Healed) planOf(links []link) ninelives.Notice {
 	var b strings.Builder
 	for _, l := range links {
 		switch {
@@ -162,5 +164,5 @@ func (h *Healed) planOf(links []link) string {
 	b.WriteString(" (policy ")
 	b.WriteString(h.policy.Name)
 	b.WriteByte(')')
-	return b.String()
+	return ninelives.Notice{Kind: ninelives.NoticePlan, Text: b.String()}
 }

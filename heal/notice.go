@@ -8,20 +8,27 @@ import (
 	ninelives "github.com/ninelives-ai/ninelives"
 )
 
-// notice tells the observer and the consumer of a step and reports whether the
+// told is a notice and the event that it is in a stream.
+type told struct {
+	notice ninelives.Notice
+	event  ninelives.Event
+}
+
+func tell(n ninelives.Notice) told { return told{n, n} }
+
+// tell tells the observer and the consumer of a step and reports whether the
 // consumer is still there.
-func (c *call) notice(n ninelives.Notice) bool {
+func (c *call) tell(n told) bool {
 	if c.h.observe != nil {
-		c.h.observe(n)
+		c.h.observe(n.notice)
 	}
-	if c.stopped {
-		return false
-	}
-	if !c.yield(n, nil) {
+	if !c.stopped && !c.yield(n.event, nil) {
 		c.stopped = true
 	}
 	return !c.stopped
 }
+
+func (c *call) notice(n ninelives.Notice) bool { return c.tell(tell(n)) }
 
 // announce tells what is done next and why, before it is done. The first
 // attempt at a healthy candidate needs no word.

@@ -58,8 +58,12 @@ func (c *call) take(d Decision, number int, leave func(Verdict)) *take {
 	if d.Change.Prompt == PromptContinue && c.kept != nil {
 		t.seam = c.kept.seam(c.s.Candidates[d.Candidate].Candidate.Prefill)
 	}
-	c.notice(ninelives.Notice{Kind: ninelives.NoticeAttempt, Attempt: t.number, Candidate: c.links[d.Candidate].name,
-		Text: c.links[d.Candidate].asking})
+	asking := c.links[d.Candidate].asking
+	if number > 1 {
+		asking.notice.Attempt = number
+		asking = tell(asking.notice)
+	}
+	c.tell(asking)
 	return t
 }
 
