@@ -240,6 +240,11 @@ var servers = []server{
 		// Since 0.19 vLLM reads reasoning and overlooks reasoning_content.
 		Dialect: Dialect{Drop: onlyOpenAI, Replay: ninelives.ReplayIgnore, ReplayField: "reasoning"},
 	},
+	// What a model writes depends on its template, which no base URL tells: these
+	// are only found by name.
+	{names: []string{"think-tags"}, Dialect: Dialect{ThinkTags: true, Replay: ninelives.ReplayIgnore}},
+	{names: []string{"think-open"}, Dialect: Dialect{ReasoningOpen: true, Replay: ninelives.ReplayIgnore}},
+	{names: []string{"hermes", "text-tools"}, Dialect: Dialect{ThinkTags: true, TextToolCalls: true, Replay: ninelives.ReplayIgnore}},
 	{
 		names: []string{"sglang"}, ports: []string{"30000"},
 		Dialect: Dialect{Drop: onlyOpenAI, Replay: ninelives.ReplayIgnore, ReplayField: "reasoning_content"},

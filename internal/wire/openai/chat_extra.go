@@ -64,3 +64,23 @@ func chatKeepNested(kept *rawjson.Kept, name string, nested []byte) {
 	raw := append([]byte(`"`+name+`":`), nested...)
 	kept.Add(rawjson.Member{Name: []byte(name), Value: nested, Raw: raw})
 }
+
+// chatRest gives the object's members except the named ones; nil if there are none.
+func chatRest(object []byte, known ...string) []byte {
+	var kept rawjson.Kept
+	for m := range rawjson.Members(object) {
+		if !chatIn(known, string(m.Name)) {
+			kept.Add(m)
+		}
+	}
+	return kept.Object()
+}
+
+func chatIn(list []string, s string) bool {
+	for _, l := range list {
+		if l == s {
+			return true
+		}
+	}
+	return false
+}

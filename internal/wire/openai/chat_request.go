@@ -122,13 +122,17 @@ func (e *chatRequest) write() {
 	if req.User != "" && e.param("user") {
 		w.String(req.User)
 	}
+	extra := req.Extra.For(ninelives.OpenAIChat)
 	if e.target.Stream && !d.NoStream && e.param("stream") {
 		w.Bool(true)
 		if !d.NoStreamUsage && e.param("stream_options") {
-			w.RawString(`{"include_usage":true}`)
+			inner := w.Open('{')
+			w.BoolMember("include_usage", true)
+			w.Rest(inner, rawjson.Get(extra, "stream_options"), nil)
+			w.Close('}')
 		}
 	}
-	w.Rest(at, req.Extra.For(ninelives.OpenAIChat), append([]string{"stream", "stream_options"}, d.Drop...))
+	w.Rest(at, extra, append([]string{"stream", "stream_options"}, d.Drop...))
 	w.Close('}')
 }
 

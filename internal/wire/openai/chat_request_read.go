@@ -30,6 +30,7 @@ func DecodeChatRequest(body []byte) (wire.Incoming, error) {
 			in.Stream, known = rawjson.Bool(m.Value)
 		case "stream_options":
 			in.Usage, known = rawjson.Bool(rawjson.Get(m.Value, "include_usage"))
+			known = known && chatRest(m.Value, "include_usage") == nil
 		case "tools":
 			known = rawjson.Kind(m.Value) == '['
 			for t := range rawjson.Elements(m.Value) {

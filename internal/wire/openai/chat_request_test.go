@@ -293,6 +293,12 @@ func TestChatResultsAndTheirImages(t *testing.T) {
 	if got := chatMessagesOf(t, body); !reflect.DeepEqual(got, want) {
 		t.Errorf("\n got %s\nwant %s", strings.Join(got, "\n     "), strings.Join(want, "\n     "))
 	}
+	more := req.Clone()
+	more.Messages = append(more.Messages, ninelives.UserText("and now?"))
+	body, _ = chatBody(t, more, chatWith(func(*wire.Target) {}))
+	if got := chatMessagesOf(t, body); len(got) != 5 || got[4] != `{"content":[{"text":"[attachment of the result of f]","type":"text"},`+image+`,{"text":"[attachment of the result of g]","type":"text"},`+image+`,{"text":"and now?","type":"text"}],"role":"user"}` {
+		t.Errorf("two messages of the user in a row: %s", got)
+	}
 	body, _ = chatBody(t, req, chatWith(func(t *wire.Target) { t.Dialect.ToolImages = true }))
 	if got := chatMessagesOf(t, body); len(got) != 4 || got[3] != `{"content":[`+image+`],"role":"tool","tool_call_id":"b"}` {
 		t.Errorf("a server that takes images in results: %s", got)
@@ -390,7 +396,7 @@ func TestChatOldFormsAreRead(t *testing.T) {
 		{"role":"assistant","content":null,"function_call":{"name":"f","arguments":"{}"}},
 		{"role":"function","name":"f","content":"ok"}],
 		"functions":[{"name":"f","parameters":{"type":"object"}}],"function_call":{"name":"f"},
-		"stop":"\n","max_tokens":5,"max_completion_tokens":9,"temperature":"hot","stream":null,"reasoning":{"effort":"low","exclude":true}}`))
+		"stop":"\n","max_tokens":5,"max_completion_tokens":9,"temperature":"hot","stream":null,"stream_options":{"include_usage":true,"include_obfuscation":false},"reasoning":{"effort":"low","exclude":true}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -406,8 +412,12 @@ func TestChatOldFormsAreRead(t *testing.T) {
 	if r.MaxTokens != 9 || !reflect.DeepEqual(r.Stop, []string{"\n"}) || in.Stream || r.Reasoning.Effort != "low" {
 		t.Errorf("%+v", r)
 	}
-	if got := string(r.Extra.JSON); got != `{"temperature":"hot"}` {
+	if got := string(r.Extra.JSON); got != `{"temperature":"hot","stream_options":{"include_usage":true,"include_obfuscation":false}}` {
 		t.Errorf("what is of the wrong type is not passed on: %s", got)
+	}
+	_, encoded := chatBody(t, r, chatWith(func(t *wire.Target) { t.Stream = true }))
+	if !strings.Contains(string(encoded.Body), `"stream_options":{"include_usage":true,"include_obfuscation":false}`) {
+		t.Errorf("%s", encoded.Body)
 	}
 }
 

@@ -25,8 +25,8 @@ type chatWriter struct {
 const chatBridge = "Noted."
 
 // message writes the message at i. A message with results becomes a message
-// for each of them; after the last of a run follow their images, where results
-// cannot hold them.
+// for each of them. Where results cannot hold images, those of a run of
+// results go to the head of the user's message after it.
 func (w *chatWriter) message(messages []ninelives.Message, i int) {
 	m := messages[i]
 	if m.Role == ninelives.RoleTool || slices.ContainsFunc(m.Parts, chatIsResult) {
@@ -35,8 +35,8 @@ func (w *chatWriter) message(messages []ninelives.Message, i int) {
 				w.result(r)
 			}
 		}
-		if i+1 == len(messages) || messages[i+1].Role != ninelives.RoleTool {
-			w.resultImages(messages, i)
+		if i+1 == len(messages) || messages[i+1].Role != ninelives.RoleTool && messages[i+1].Role != ninelives.RoleUser {
+			w.attachments(w.imagesBefore(messages, i+1))
 		}
 		return
 	}
@@ -45,8 +45,12 @@ func (w *chatWriter) message(messages []ninelives.Message, i int) {
 	if m.Role == ninelives.RoleAssistant {
 		w.answer(m)
 	} else {
+		parts := m.Parts
+		if m.Role == ninelives.RoleUser {
+			parts = append(w.imagesBefore(messages, i), parts...)
+		}
 		w.Name("content")
-		w.content(m.Parts)
+		w.content(parts)
 	}
 	if m.Name != "" {
 		w.StringMember("name", m.Name)
@@ -94,18 +98,18 @@ func (w *chatWriter) result(r ninelives.ToolResult) {
 	w.Close('}')
 }
 
-// resultImages writes the images of the run of results that ends at i, which
-// the results themselves could not hold, as a message of the user.
-func (w *chatWriter) resultImages(messages []ninelives.Message, i int) {
+// imagesBefore gives the images of the run of results that ends before i, each
+// result's under its name, where the results themselves could not hold them.
+func (w *chatWriter) imagesBefore(messages []ninelives.Message, i int) []ninelives.Part {
 	if w.dialect.ToolImages {
-		return
+		return nil
 	}
 	first := i
 	for first > 0 && messages[first-1].Role == ninelives.RoleTool {
 		first--
 	}
 	var parts []ninelives.Part
-	for _, m := range messages[first : i+1] {
+	for _, m := range messages[first:i] {
 		for _, part := range m.Parts {
 			r, ok := part.(ninelives.ToolResult)
 			if !ok || !slices.ContainsFunc(r.Content, chatIsImage) {
@@ -123,6 +127,11 @@ func (w *chatWriter) resultImages(messages []ninelives.Message, i int) {
 			}
 		}
 	}
+	return parts
+}
+
+// attachments writes the images of results as a message of the user.
+func (w *chatWriter) attachments(parts []ninelives.Part) {
 	if len(parts) == 0 {
 		return
 	}
