@@ -77,9 +77,8 @@ func probe(ctx context.Context, v vendor, model string, env Env) *Found {
 		}
 		return strings.Compare(a.modified, b.modified)
 	})
-	if v.name == "ollama" && best.window == 0 {
-		// What a model will be loaded with, where the server's own variable is ours too.
-		best.window, _ = strconv.Atoi(env.get("OLLAMA_CONTEXT_LENGTH"))
+	if v.windowEnv != "" && best.window == 0 {
+		best.window, _ = strconv.Atoi(env.get(v.windowEnv))
 	}
 	return &Found{Provider: v.name, Model: best.name, Source: u.Redacted(), Local: endpoint{base: u}.local(), Window: max(best.window, 0), base: u.String(), env: env}
 }

@@ -175,17 +175,16 @@ func (m *Model) place(s *settings, v vendor, model string) error {
 }
 
 // dialect is that of the vendor's own server, for a base URL that does not
-// tell (a proxy before it, a test). OpenAI's variables are used for servers of
-// all kinds, so that its dialect is only taken for its own models.
+// tell (a proxy before it, a test).
 func (v vendor) dialect(model string) wire.Dialect {
-	base := v.base
-	switch v.name {
-	case "openai":
+	if v.ownModels {
 		if f := theCatalogue().family(model); f == nil || f.Provider != v.name {
 			return wire.Dialect{}
 		}
-	case "azure":
-		base = "https://any.openai.azure.com"
+	}
+	base := v.base
+	if v.dialectBase != "" {
+		base = v.dialectBase
 	}
 	d, _ := wire.DialectFor(base, model)
 	return d

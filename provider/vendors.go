@@ -35,6 +35,13 @@ type vendor struct {
 	headers map[string]string
 	// local servers need no key.
 	local bool
+	// windowEnv holds the context size of a local server, where it is ours too.
+	windowEnv string
+	// ownModels: its variables are used for servers of all kinds, so that at a
+	// foreign base URL its dialect holds for its own models only.
+	ownModels bool
+	// dialectBase tells the dialect where base does not.
+	dialectBase string
 	// named vendors are only asked when they are named: their key is in many
 	// environments for another purpose.
 	named bool
@@ -68,9 +75,9 @@ func (a auth) header(key string) (name, value string) {
 // this machine. Base URLs and variables are those of the vendors' own tools.
 var vendors = []vendor{
 	{name: "anthropic", aliases: []string{"claude"}, base: "https://api.anthropic.com", baseEnv: []string{"ANTHROPIC_BASE_URL"}, keyEnv: []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"}, protocol: ninelives.AnthropicMessages, bearerEnv: "ANTHROPIC_AUTH_TOKEN", auth: authXAPIKey, model: "claude-sonnet-4-6"},
-	{name: "openai", base: "https://api.openai.com/v1", baseEnv: []string{"OPENAI_BASE_URL", "OPENAI_API_BASE"}, keyEnv: []string{"OPENAI_API_KEY"}, model: "gpt-5.4", headers: map[string]string{"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}},
+	{name: "openai", base: "https://api.openai.com/v1", baseEnv: []string{"OPENAI_BASE_URL", "OPENAI_API_BASE"}, keyEnv: []string{"OPENAI_API_KEY"}, ownModels: true, model: "gpt-5.4", headers: map[string]string{"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}},
 	{name: "gemini", aliases: []string{"google", "googleai"}, base: "https://generativelanguage.googleapis.com", baseEnv: []string{"GOOGLE_GEMINI_BASE_URL", "GEMINI_BASE_URL"}, keyEnv: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"}, protocol: ninelives.Gemini, auth: authGoogle, model: "gemini-3.5-flash"},
-	{name: "azure", aliases: []string{"azure-openai"}, baseEnv: []string{"AZURE_OPENAI_ENDPOINT", "AZURE_OPENAI_BASE_URL"}, keyEnv: []string{"AZURE_OPENAI_API_KEY"}, auth: authAzure, deployment: []string{"AZURE_OPENAI_DEPLOYMENT", "AZURE_OPENAI_DEPLOYMENT_NAME"}},
+	{name: "azure", aliases: []string{"azure-openai"}, baseEnv: []string{"AZURE_OPENAI_ENDPOINT", "AZURE_OPENAI_BASE_URL"}, keyEnv: []string{"AZURE_OPENAI_API_KEY"}, auth: authAzure, dialectBase: "https://any.openai.azure.com", deployment: []string{"AZURE_OPENAI_DEPLOYMENT", "AZURE_OPENAI_DEPLOYMENT_NAME"}},
 	{name: "deepseek", base: "https://api.deepseek.com", baseEnv: []string{"DEEPSEEK_BASE_URL", "DEEPSEEK_API_BASE"}, keyEnv: []string{"DEEPSEEK_API_KEY"}, model: "deepseek-v4-pro"},
 	{name: "xai", aliases: []string{"grok", "x-ai"}, base: "https://api.x.ai/v1", baseEnv: []string{"XAI_BASE_URL"}, basePath: "/v1", keyEnv: []string{"XAI_API_KEY"}, model: "grok-4.3"},
 	{name: "moonshot", aliases: []string{"kimi", "moonshotai"}, base: "https://api.moonshot.ai/v1", baseEnv: []string{"MOONSHOT_BASE_URL"}, basePath: "/v1", keyEnv: []string{"MOONSHOT_API_KEY", "KIMI_API_KEY"}, model: "kimi-k3"},
@@ -90,7 +97,7 @@ var vendors = []vendor{
 	{name: "vercel", aliases: []string{"ai-gateway", "vercel-gateway"}, base: "https://ai-gateway.vercel.sh/v1", keyEnv: []string{"AI_GATEWAY_API_KEY"}, model: "anthropic/claude-sonnet-4.6"},
 	{name: "huggingface", aliases: []string{"hf"}, base: "https://router.huggingface.co/v1", keyEnv: []string{"HF_TOKEN", "HUGGINGFACE_API_KEY"}, model: "openai/gpt-oss-120b", named: true},
 
-	{name: "ollama", base: "http://127.0.0.1:11434/v1", baseEnv: []string{"OLLAMA_BASE_URL", "OLLAMA_HOST"}, basePath: "/v1", local: true},
+	{name: "ollama", base: "http://127.0.0.1:11434/v1", baseEnv: []string{"OLLAMA_BASE_URL", "OLLAMA_HOST"}, basePath: "/v1", windowEnv: "OLLAMA_CONTEXT_LENGTH", local: true},
 	{name: "lmstudio", aliases: []string{"lm-studio"}, base: "http://127.0.0.1:1234/v1", baseEnv: []string{"LMSTUDIO_BASE_URL", "LM_STUDIO_BASE_URL"}, basePath: "/v1", local: true},
 	{name: "llamacpp", aliases: []string{"llama.cpp", "llama-cpp", "llama-server"}, base: "http://127.0.0.1:8080/v1", baseEnv: []string{"LLAMACPP_BASE_URL"}, basePath: "/v1", keyEnv: []string{"LLAMA_API_KEY"}, local: true},
 	{name: "vllm", base: "http://127.0.0.1:8000/v1", baseEnv: []string{"VLLM_BASE_URL"}, basePath: "/v1", keyEnv: []string{"VLLM_API_KEY"}, local: true},
