@@ -69,16 +69,43 @@ type transport struct {
 	} `json:"repeat"`
 }
 
+// corpus is where the corpus of wire faults is.
+func corpus() string {
+	if path := os.Getenv("NINELIVES_CASES"); path != "" {
+		return path
+	}
+	return filepath.Join("..", "..", "..", "shared", "cases", "wire-faults.jsonl")
+}
+
+// ownFaults are the cases of this package.
+func ownFaults(t *testing.T) []fault {
+	return readFaults(t, filepath.Join("testdata", "own-faults.jsonl"))
+}
+
+// allFaults are those of this package and those of the corpus, if it is here.
+func allFaults(t *testing.T) []fault {
+	cases := ownFaults(t)
+	if _, err := os.Stat(corpus()); err == nil {
+		cases = append(cases, readFaults(t, corpus())...)
+	}
+	return cases
+}
+
 // loadFaults reads the corpus, or skips the test.
 func loadFaults(t *testing.T) []fault {
 	t.Helper()
-	path := os.Getenv("NINELIVES_CASES")
-	if path == "" {
-		path = filepath.Join("..", "..", "..", "shared", "cases", "wire-faults.jsonl")
+	path := corpus()
+	if _, err := os.Stat(path); err != nil {
+		t.Skipf("the corpus of wire faults is not here (%v); set NINELIVES_CASES to run it", err)
 	}
+	return readFaults(t, path)
+}
+
+func readFaults(t *testing.T, path string) []fault {
+	t.Helper()
 	f, err := os.Open(path)
 	if err != nil {
-		t.Skipf("the corpus of wire faults is not here (%v); set NINELIVES_CASES to run it", err)
+		t.Fatal(err)
 	}
 	defer f.Close()
 	var cases []fault

@@ -437,7 +437,7 @@ func TestRulesTellGoodRequestsFromBadOnes(t *testing.T) {
 // The examples that a case gives must agree with its rule; else the fake
 // upstream would judge by something else than the case means.
 func TestExamplesAgreeWithTheirRules(t *testing.T) {
-	for _, c := range loadFaults(t) {
+	for _, c := range allFaults(t) {
 		if c.RejectIf == nil {
 			continue
 		}
