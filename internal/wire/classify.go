@@ -166,7 +166,9 @@ func saysCapacity(a Answer, c *complaint, status int) (verdict, bool) {
 	if c.word(streamErrorWords) && a.InBand {
 		return verdict{class: ninelives.ClassStreamBroken}, true
 	}
-	if c.word(capacityWords) || c.says(capacityTexts) {
+	// What a 400 calls unavailable may be a parameter.
+	asked := status == http.StatusBadRequest || status == http.StatusUnprocessableEntity
+	if c.word(capacityWords) || c.says(capacityTexts) && !(asked && len(findRepairs(a, c)) > 0) {
 		return verdict{class: ninelives.ClassOverloaded}, true
 	}
 	return verdict{}, false

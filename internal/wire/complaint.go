@@ -64,8 +64,8 @@ var (
 	tagRE     = exact(`(?s)<[^>]*>`)
 	xmlRE     = exact(`(?is)<(code|message)>([^<]*)</`)
 	reqIDRE   = exact(`\breq_[A-Za-z0-9]{6,}\b`)
-	suffixRE  = exact(`\(([12]\d{3})\)\.?\s*$`)
-	sizeRE    = texts(`(length|limit|maximum|max|size|tokens?|of|is|to)\s*\(\d+\)\.?\s*$`)
+	suffixRE  = exact(`\(([12]\d{3})\)`)
+	sizeRE    = texts(`(length|limit|maximum|max|size|tokens?|of|is|to)\s*\(\d+\)`)
 	prefixRE  = exact(`^\s*\[(1\d{3})\]`)
 )
 
@@ -455,16 +455,17 @@ var leveller = strings.NewReplacer(
 	`\'`, "'",
 )
 
-var contractions = strings.NewReplacer("isn't", "is not", "doesn't", "does not", "don't", "do not", "aren't", "are not",
-	"can't", "cannot", "can not", "cannot", "couldn't", "could not", "won't", "will not", "wasn't", "was not", "hasn't", "has not",
-	"Isn't", "is not", "Doesn't", "does not", "Don't", "do not", "Can't", "cannot")
+var (
+	notRE    = texts(`\b(is|are|was|were|do|does|did|has|have|could|would|should|must)n't\b`)
+	cannotRE = texts(`\bcan ?not\b|\bcan't\b`)
+)
 
 // level makes quotes, spaces and contractions alike, so that patterns need to
 // know only one form of them.
 func level(s string) string {
 	s = leveller.Replace(s)
 	s = strings.Join(strings.Fields(s), " ")
-	return contractions.Replace(s)
+	return cannotRE.replace(notRE.replace(s, "$1 not"), "cannot")
 }
 
 func clip(b []byte, n int) []byte {

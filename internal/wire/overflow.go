@@ -35,7 +35,7 @@ var (
 	// outputTexts speak of the limit of the answer alone.
 	outputTexts = texts(
 		`max_(completion_|output_|new_)?tokens'?:? ?(value|must|should|is too|cannot|exceed|\d+ ?>)|range of max_(completion_|output_|new_)?tokens|(valid|allowed) range of max_`,
-		`maximum (allowed )?(number of )?(output|completion) tokens|maximum tokens you requested|at most \d+ (output|completion) tokens|maxoutputtokens`,
+		`maximum (allowed )?(number of )?(output|completion) tokens|max(imum)? tokens you requested|at most \d+ (output|completion) tokens|maxoutputtokens`,
 		`max_?tokens[^;\n]{0,40}(too (large|big|high)|less than or equal|at most|not exceed|<=)`,
 	)
 	// windowTexts say that it is the window after all, whatever stands beside.

@@ -73,7 +73,7 @@ const dotted = `[A-Za-z_$][\w$]*(?:\[\d+\]|\.[\w$]+)*`
 
 var (
 	replayFieldREs = []*phrase{texts(`\b(reasoning_content|reasoning_details)\b`), texts(`\b(reasoning|thinking)\b`)}
-	missingTexts   = texts(`missing|must (also )?be (passed|sent|given|provided|returned|included|present)|(passed|sent) back|is required|are required|field required|not (found|present|provided|included)|must (include|contain|have)|expected[^;\n]{0,30}to (be present|include)`)
+	missingTexts   = texts(`missing|absent|omitted|\bno '?(reasoning|thinking|thought)|without '?(reasoning|thought)|lacks|must (also )?be (passed|sent|given|provided|returned|included|present)|(passed|sent) back|is required|are required|field required|not (found|present|provided|included)|must (include|contain|have)|expected[^;\n]{0,30}to (be present|include)`)
 	forbidTexts    = texts(`must not|should not|may not|not (allowed|permitted|supported|accepted|expected)|unexpected|unknown|unrecogni[sz]ed|unsupported|extra|remove|forbidden|invalid field`)
 	signatureTexts = texts(
 		`invalid[^;\n]{0,20}signature|signature[^;\n]{0,40}(invalid|mismatch|corrupt|not valid|verif|field required|expired)|corrupted thought`,
@@ -196,13 +196,13 @@ var cacheTexts = texts(`cache_control[^;\n]{0,80}(maximum|at most|no more|too ma
 // Roles.
 
 var (
-	afterRoleRE     = texts(`role:? '?(\w+)'? (?:directly |immediately )?(?:after|following|follows) (?:role:? )?'?(\w+)'?`)
+	afterRoleRE     = texts(`\b(user|assistant|tool|system|developer)'?(?: message| role| turn)?s? (?:is |was )?(?:directly |immediately |right )?(?:after|following|follows|(?:cannot|must not|may not) follow) (?:a |an |the )?(?:role:? )?'?(user|assistant|tool|system)\b`)
 	alternateTexts  = texts(`(successive|consecutive|adjacent|repeated|back-to-back|two|multiple)[^;\n]{0,40}(roles?|user|assistant|messages?)|alternat|interleav|same role|in a row`)
 	developerTexts  = texts(`developer`)
 	systemTexts     = texts(`\bsystem\b`)
 	roleTexts       = texts(`\broles?\b|variant|instruction|\bsystem (message|prompt)|角色`)
 	roleNoTexts     = texts(no + `|expected one of|does not support|only[^;\n]{0,40}(supported|allowed)|must be (one of|at|the first)|should be (one of|in)|incorrect|not enabled|not one of|is not in|角色信息不正确|at the (beginning|start)`)
-	systemNoTexts   = texts(`(system|developer) (role|message|prompt|instruction)s?[^;\n]{0,40}(not (supported|enabled|allowed|available)|unsupported|must be|should be)|does not support[^;\n]{0,40}'?system|(system|developer) instructions? (is|are) not`)
+	systemNoTexts   = texts(`(system|developer) (role|message|prompt|instruction)s?[^;\n]{0,40}(not (supported|enabled|allowed|available)|unsupported|must be|should be)|does not support\b[^;\n]{0,40}'?system|(system|developer) instructions? (is|are) not`)
 	knownSystemRE   = texts(`expected one of[^;\n]{0,80}system|(must be|should be|\bsupported|\ballowed|\bvalid)[^;\n]{0,60}\bsystem\b`)
 	prefillTexts    = texts(`prefill|(end|finish|conclude)s? with[^;\n]{0,20}\buser\b|(last|final)[^;\n]{0,30}(message|turn|role)[^;\n]{0,40}(must be|should be|be)[^;\n]{0,20}\b(user|tool)\b|expected last role|cannot continue from|last message[^;\n]{0,20}not[^;\n]{0,10}assistant`)
 	jinjaRolesTexts = texts(`(jinja|template|raise_exception)[^;\n]*`)
@@ -287,7 +287,7 @@ var toolNamePath = texts(`(tools|functions|tool_calls)\b.*\bname$`)
 
 var (
 	limitNameRE  = texts(`\b(max_completion_tokens|max_output_tokens|max_new_tokens|max_tokens|maxoutputtokens)\b`)
-	answerTexts  = texts(`max_(completion_|output_|new_)?tokens|maxoutputtokens|maximum tokens|(output|completion) tokens|tokens you requested`)
+	answerTexts  = texts(`max_(completion_|output_|new_)?tokens|maxoutputtokens|max(imum)? tokens|(output|completion) tokens|tokens you requested`)
 	answerLimits = []*phrase{
 		texts(`[\[(]\s*\d+\s*(?:,|-|to|\.\.)\s*(\d+)\s*[\])]`),
 		texts(`\d+ ?> ?(\d+)`),
@@ -346,7 +346,7 @@ func renameLimit(x *complainant, name string) []ninelives.Repair {
 
 var (
 	streamUsageTexts = texts(`stream_options|include_usage`)
-	noStreamTexts    = texts(`(does not|do not|cannot|not) support[^;\n]{0,40}\bstream(ing|ed)?\b|\bstream(ing|ed)?\b'?[^;\n]{0,60}(`+no+`|does not support true|must be (set to )?false|only[^;\n]{0,20}false)|`+no+`[^;\n]{0,40}\bstream(ing)?\b`, `cannot[^;\n]{0,40}(with|in|and|while) stream`, `non-?streaming (requests |calls )?only`)
+	noStreamTexts    = texts(`(does not|do not|cannot|not) support\b[^;\n]{0,40}\bstream(ing|ed)?\b|\bstream(ing|ed)?\b'?[^;\n]{0,60}(`+no+`|does not support true|must be (set to )?false|only[^;\n]{0,20}false)|`+no+`[^;\n]{0,40}\bstream(ing)?\b`, `cannot[^;\n]{0,40}(with|in|and|while) stream`, `non-?streaming (requests |calls )?only`)
 	nonStreamTexts   = texts(`non-?stream|without stream`)
 )
 

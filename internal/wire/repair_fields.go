@@ -17,9 +17,9 @@ var blameREs = []*phrase{
 	// property 'x' is unsupported
 	texts(noun + ` '?(` + dotted + `)'? (?:is |are |was |were )?` + no),
 	// 'x' is not supported · 'x': extra inputs are not permitted
-	texts(`'(` + dotted + `)'(?: ` + noun + `)?:? (?:is |are |was |were )?(?:` + no + `|extra (?:inputs?|fields?))`),
+	texts(`'(` + dotted + `)'(?: ` + noun + `)?:? (?:is |are |was |were )?(?:` + no + `|(?:extra|additional) ` + noun + `)`),
 	// a.b.0.c: extra inputs are not permitted
-	texts(`(` + dotted + `): (?:extra (?:inputs?|fields?) (?:are |is )?` + no + `|unknown field|` + noun + ` (?:is |are )?` + no + `)`),
+	texts(`(` + dotted + `)'?: (?:(?:extra|additional) ` + noun + ` (?:are |is )?` + no + `|unknown field|` + noun + ` (?:is |are )?` + no + `)`),
 	// argument not supported: x · not supported on this model: x
 	texts(noun + ` (?:is |are )?` + no + `(?: (?:on|by|for|with|in) (?:this|the) \w+)?: ?'?(` + dotted + `)`),
 	// does not support parameter x
@@ -31,7 +31,7 @@ var blameREs = []*phrase{
 var (
 	fieldCodes  = words(`unsupportedparameter|unknownparameter|extraforbidden|unknownfield|unrecognizedparameter`)
 	atPathRE    = texts(`unknown ` + noun + ` '([^']+)' at '([^']*)'`)
-	withinRE    = texts(`'(messages\.\d+[^']*)' ?:[^;\n]*` + noun + ` '(\w+)' is`)
+	withinRE    = texts(`(messages\.\d+[\w.]*)'? ?:[^;\n]*` + noun + ` '?(\w+)'? is`)
 	unionTags   = map[string]bool{"assistant": true, "user": true, "system": true, "tool": true, "developer": true, "function": true, "custom": true, "body": true}
 	reasonField = map[string]bool{"reasoning_content": true, "reasoning": true, "reasoning_details": true}
 )
@@ -200,7 +200,8 @@ var essential = set(`model models messages input inputs contents content role ro
 		url path method data text image image_url input_image user_message system developer assistant tool true false
 		null undefined with for in on by the this and or at to of supplied provided required auto token tokens error
 		schema function tool_use tool_result not no is are was were be been it that which your our an a when while
-		because only yet any all currently here unexpected`)
+		because only yet any all currently here unexpected forbidden allowed permitted unsupported unknown supported
+		deprecated invalid disallowed rejected unavailable`)
 
 // plausible: the name is a known parameter, or it is blamed by a sentence that
 // leaves no doubt that it is one.
@@ -250,7 +251,7 @@ func schemaKeyword(s string) bool { return strings.HasPrefix(s, "$") || keywords
 var (
 	schemaTexts   = texts(`schema|function_?declarations|'?parameters'?\b|json payload|keyword|in context`)
 	strictTexts   = texts(`additional_?properties'?[^;\n]{0,60}(required to be|must be|should be|be (set to )?false)|'?required'?[^;\n]{0,30}required to be supplied|including every key|all (fields|properties)[^;\n]{0,20}(must be )?required|\bstrict\b`)
-	keywordRE     = texts(`'(\$?[A-Za-z_]\w*)'[^;\n']{0,40}` + no)
+	keywordRE     = texts(`'?(\$?[A-Za-z_]\w*)'?(?: keywords?| is| are| was|:)* ` + no)
 	keywordLeftRE = texts(`(?:` + no + `|does not support|do not support)[^;\n']{0,50}'?(\$?[A-Za-z_]\w*)'?`)
 	schemaWords   = words(`invalidfunctionparameters|invalidjsonschema|invalidschema`)
 )
@@ -314,8 +315,8 @@ func weaker(x *complainant) []ninelives.Repair {
 // Tools and thinking as a whole.
 
 var (
-	toolsTexts    = texts(`(does not|do not|cannot|not) support[^;\n]{0,30}(\btools?\b|tool[ _-]?(use|call\w*)|function[ _-]?call\w*)|(\btools?\b|tool[ _-]?(use|call\w*)|function[ _-]?call\w*)( is| are)? (not (supported|enabled|available)|unsupported)|` + no + `[^;\n]{0,20}\btools\b`)
-	thinkingTexts = texts(`enable_thinking[^;\n]{0,60}(false|` + no + `)|\bthinking\b[^;\n]{0,60}(` + no + `|must be (set to )?(false|disabled))|(does not|do not|cannot|not) support[^;\n]{0,30}\bthinking\b|budget_tokens[^;\n]{0,80}(must|should|less|greater|at least)|adaptive thinking`)
+	toolsTexts    = texts(`(does not|do not|cannot|not) support\b[^;\n]{0,30}(\btools?\b|tool[ _-]?(use|call\w*)|function[ _-]?call\w*)|(\btools?\b|tool[ _-]?(use|call\w*)|function[ _-]?call\w*)( is| are)? (not (supported|enabled|available)|unsupported)|` + no + `[^;\n]{0,20}\btools\b`)
+	thinkingTexts = texts(`enable_thinking[^;\n]{0,60}(false|` + no + `)|\bthinking\b[^;\n]{0,60}(` + no + `|must be (set to )?(false|disabled))|(does not|do not|cannot|not) support\b[^;\n]{0,30}\bthinking\b|budget_tokens[^;\n]{0,80}(must|should|less|greater|at least)|adaptive thinking`)
 )
 
 func toolsRepair(x *complainant) []ninelives.Repair {
