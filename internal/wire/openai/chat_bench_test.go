@@ -49,6 +49,9 @@ func chatLongStream() []byte {
 	return b.Bytes()
 }
 
+// chatRace says that the race detector is on.
+var chatRace bool
+
 // chatConsume decodes a stream as a provider does, and counts its events.
 func chatConsume(stream []byte) (*ninelives.Response, int, error) {
 	r := sse.NewReader(bytes.NewReader(stream))
@@ -82,7 +85,11 @@ func TestChatStreamCostsAtMostOneAllocationPerEvent(t *testing.T) {
 		}
 	})
 	// One for each event, which is boxed, and what the whole answer grows by.
-	if limit := float64(events + 150); got > limit {
+	limit := float64(events + 150)
+	if chatRace {
+		limit = 2400 // the race detector empties the pools now and then
+	}
+	if got > limit {
 		t.Errorf("%v allocations for %d events, want at most %v", got, events, limit)
 	}
 }
