@@ -12,6 +12,9 @@ const (
 	FinishToolCalls     FinishReason = "tool_calls"
 	FinishContentFilter FinishReason = "content_filter"
 	FinishRefusal       FinishReason = "refusal"
+	// FinishMalformedCall: the provider could not read the tool call that its
+	// model wrote, and left it out. The answer is not whole.
+	FinishMalformedCall FinishReason = "malformed_call"
 	// FinishOther is a reason without a word here; FinishRaw has it.
 	FinishOther FinishReason = "other"
 )

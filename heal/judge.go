@@ -67,6 +67,8 @@ func (j *judge) content(resp *ninelives.Response, c ninelives.Candidate) verdict
 			message += ": " + oneLine(said, 200)
 		}
 		return bad(ninelives.OutcomeRefused, ninelives.ClassRefusal, message, "")
+	case resp.Finish == ninelives.FinishMalformedCall:
+		return unreadable(resp)
 	case resp.Finish == ninelives.FinishLength, j.hidden(resp, has, c):
 		return j.truncated(resp, has, c)
 	}
@@ -155,6 +157,19 @@ func (j *judge) warnings(resp *ninelives.Response) []string {
 // cutBytesPerToken: prose and code have 3 to 5 bytes a token; a prompt that
 // seems to have so many was not read to its end.
 const cutBytesPerToken = 12
+
+// unreadable is a call that the provider could not read and left out: the
+// request is in order, so the same one may well succeed.
+func unreadable(resp *ninelives.Response) verdict {
+	message := "the provider could not read the model's tool call"
+	if len(resp.Warnings) > 0 {
+		message += ": " + oneLine(resp.Warnings[0], 200)
+	}
+	v := bad(ninelives.OutcomeMalformedCall, ninelives.ClassFormat, message, "")
+	again := true
+	v.fault.ShouldRetry = &again
+	return v
+}
 
 func bad(o ninelives.Outcome, class ninelives.Class, message, hint string) verdict {
 	return verdict{outcome: o, fault: &ninelives.Fault{Class: class, Message: message, Hint: hint}}

@@ -78,6 +78,7 @@ func TestJudge(t *testing.T) {
 		{name: "arguments that are JSON and no object", resp: ninelives.Response{Message: message(ninelives.ToolCall{Name: "f", Arguments: `[1]`})}, outcome: ninelives.OutcomeComplete},
 
 		{name: "output as asked", req: ninelives.Request{Output: form}, resp: ninelives.Response{Message: message(ninelives.Text{Text: "```json\n{\"n\":1}\n```"})}, outcome: ninelives.OutcomeComplete},
+		{name: "a call that its provider could not read", resp: ninelives.Response{Message: message(ninelives.Text{Text: "I look."}), Finish: ninelives.FinishMalformedCall}, outcome: ninelives.OutcomeMalformedCall, class: ninelives.ClassFormat},
 		{name: "output missed", req: ninelives.Request{Output: form}, resp: ninelives.Response{Message: message(ninelives.Text{Text: `{"m":1}`})}, outcome: ninelives.OutcomeInvalidOutput, class: ninelives.ClassInvalidOutput},
 		{name: "output in prose", req: ninelives.Request{Output: form}, resp: ninelives.Response{Message: message(said)}, outcome: ninelives.OutcomeInvalidOutput, class: ninelives.ClassInvalidOutput},
 		{name: "a call on the way to the output", req: ninelives.Request{Output: form, Tools: tools}, resp: ninelives.Response{Message: message(said, call), Finish: ninelives.FinishToolCalls}, outcome: ninelives.OutcomeComplete},

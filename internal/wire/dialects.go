@@ -275,7 +275,7 @@ func DialectFor(baseURL, model string) (Dialect, ninelives.Protocol) {
 		return anthropicDialect(s, host, model), ninelives.AnthropicMessages
 	case strings.HasSuffix(host, "generativelanguage.googleapis.com") && !strings.Contains(path, "openai"),
 		strings.HasSuffix(host, "aiplatform.googleapis.com") && !strings.Contains(path, "openapi"):
-		return Dialect{Name: "gemini"}, ninelives.Gemini
+		return geminiDialect(model), ninelives.Gemini
 	case s != nil && s.names[0] == "ollama" && (path == "api" || strings.HasPrefix(path, "api/")):
 		return s.dialect(model), ninelives.OllamaNative
 	case s == nil:
@@ -293,6 +293,19 @@ func anthropicDialect(s *server, host, model string) Dialect {
 	d := Dialect{Name: s.names[0] + "-anthropic", UnsignedThinking: true, NoImages: s.NoImages}
 	if s.Replay == ninelives.ReplayRequireAlways || s.Replay == ninelives.ReplayRequireOnToolCalls {
 		d.Replay, d.ReplayField = s.Replay, "thinking"
+	}
+	return d
+}
+
+// geminiDialect is for Gemini's own protocol: from Gemini 3 on a call needs a
+// thought signature, and thinking is set by level instead of by budget.
+func geminiDialect(model string) Dialect {
+	d := Dialect{Name: "gemini", ToolNames: true}
+	switch version := strings.TrimPrefix(strings.ToLower(model), "models/"); {
+	case strings.HasPrefix(version, "gemini-1"), strings.HasPrefix(version, "gemini-2"):
+		d.EffortParam = "thinkingBudget"
+	case strings.HasPrefix(version, "gemini-"):
+		d.DummySignature = GeminiDummySignature
 	}
 	return d
 }

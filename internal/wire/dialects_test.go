@@ -83,6 +83,20 @@ func TestModelsOfOneServerDiffer(t *testing.T) {
 	}
 }
 
+func TestGeminiThinksByBudgetBeforeItsThirdGenerationAndBySignatureSince(t *testing.T) {
+	const base = "https://generativelanguage.googleapis.com"
+	for model, want := range map[string]Dialect{
+		"gemini-2.5-flash":      {Name: "gemini", ToolNames: true, EffortParam: "thinkingBudget"},
+		"models/gemini-1.5-pro": {Name: "gemini", ToolNames: true, EffortParam: "thinkingBudget"},
+		"gemini-3-pro":          {Name: "gemini", ToolNames: true, DummySignature: GeminiDummySignature},
+		"gemma-3":               {Name: "gemini", ToolNames: true},
+	} {
+		if got, _ := DialectFor(base, model); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v", model, got)
+		}
+	}
+}
+
 func TestDialectNamed(t *testing.T) {
 	for _, s := range servers {
 		for _, name := range s.names {

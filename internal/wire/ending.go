@@ -21,7 +21,7 @@ func Ending(r *ninelives.Response, o DecodeOptions) ninelives.FinishReason {
 	calls := r.Message.ToolCalls()
 	text := r.Message.Text()
 	switch r.Finish {
-	case ninelives.FinishContentFilter, ninelives.FinishRefusal, ninelives.FinishLength:
+	case ninelives.FinishContentFilter, ninelives.FinishRefusal, ninelives.FinishLength, ninelives.FinishMalformedCall:
 		return r.Finish
 	}
 	for _, c := range calls {

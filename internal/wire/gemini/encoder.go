@@ -281,6 +281,8 @@ func reasonOf(c ninelives.Choice, malformed bool) string {
 		return "MAX_TOKENS"
 	case ninelives.FinishContentFilter:
 		return "SAFETY"
+	case ninelives.FinishMalformedCall:
+		return "MALFORMED_FUNCTION_CALL"
 	case ninelives.FinishOther:
 		return "OTHER"
 	}

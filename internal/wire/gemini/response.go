@@ -81,8 +81,7 @@ func (l *lastMembers) extra() ninelives.Extra {
 	return extraOf(kept.Object())
 }
 
-// finishOf normalises why a candidate ended. What the model wrote wrongly is
-// like a call that was announced and not made: the answer is not whole.
+// finishOf normalises why a candidate ended.
 //
 // Source: the reference of Candidate.FinishReason, 2026.
 func finishOf(reason string) ninelives.FinishReason {
@@ -97,7 +96,7 @@ func finishOf(reason string) ninelives.FinishReason {
 		"IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION":
 		return ninelives.FinishContentFilter
 	case "MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MISSING_THOUGHT_SIGNATURE", "MALFORMED_RESPONSE":
-		return ninelives.FinishToolCalls
+		return ninelives.FinishMalformedCall
 	}
 	return ninelives.FinishOther
 }

@@ -118,7 +118,7 @@ func TestFinish(t *testing.T) {
 		{"below the limit", answer(text, `,"finishReason":"STOP"`), 51, ninelives.FinishStop, "STOP"},
 		{"a filter", answer("", `,"finishReason":"SAFETY"`), 0, ninelives.FinishContentFilter, "SAFETY"},
 		{"a filter after text", answer(text, `,"finishReason":"RECITATION"`), 0, ninelives.FinishContentFilter, "RECITATION"},
-		{"a call that went wrong", answer("", `,"finishReason":"MALFORMED_FUNCTION_CALL","finishMessage":"Malformed function call: look("`), 0, ninelives.FinishToolCalls, "MALFORMED_FUNCTION_CALL"},
+		{"a call that went wrong", answer("", `,"finishReason":"MALFORMED_FUNCTION_CALL","finishMessage":"Malformed function call: look("`), 0, ninelives.FinishMalformedCall, "MALFORMED_FUNCTION_CALL"},
 		{"a new reason", answer(text, `,"finishReason":"SUNSET"`), 0, ninelives.FinishOther, "SUNSET"},
 		{"no reason", answer(text, ``), 0, "", ""},
 		{"a blocked prompt", `{"promptFeedback":{"blockReason":"SAFETY"},"usageMetadata":{}}`, 0, ninelives.FinishContentFilter, ""},
