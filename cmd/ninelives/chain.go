@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	ninelives "github.com/ninelives-ai/ninelives"
@@ -60,7 +59,7 @@ func (p *process) open(ctx context.Context, c choice) (*chain, error) {
 	switch {
 	case errors.Is(err, config.ErrNoModel) && len(problems) > 0:
 		// Somebody meant to ask a model: the simulator would be no answer.
-		return nil, openError(problems[0])
+		return nil, &usageError{problems[0]}
 	case errors.Is(err, config.ErrNoModel):
 		out.simulated = true
 		if out.models, out.close, err = demo(); err != nil {
@@ -70,7 +69,7 @@ func (p *process) open(ctx context.Context, c choice) (*chain, error) {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case err != nil:
-		return nil, openError(err)
+		return nil, &usageError{err}
 	}
 	out.models = models
 	for _, m := range models {
@@ -81,15 +80,6 @@ func (p *process) open(ctx context.Context, c choice) (*chain, error) {
 		}
 	}
 	return out, nil
-}
-
-// openError tells a missing key, which is a matter of credentials, from what
-// was written wrongly.
-func openError(err error) error {
-	if strings.Contains(err.Error(), "no key for ") {
-		return &keyError{err}
-	}
-	return &usageError{err}
 }
 
 // healed puts the healing around the chain.

@@ -10,6 +10,7 @@ import (
 
 	ninelives "github.com/ninelives-ai/ninelives"
 	"github.com/ninelives-ai/ninelives/heal"
+	"github.com/ninelives-ai/ninelives/provider"
 )
 
 // The exit codes; docs/cli.md lists them for users.
@@ -38,12 +39,6 @@ func usagef(format string, args ...any) error {
 	return &usageError{fmt.Errorf(format, args...)}
 }
 
-// keyError is a credential that is not there.
-type keyError struct{ err error }
-
-func (e *keyError) Error() string { return e.err.Error() }
-func (e *keyError) Unwrap() error { return e.err }
-
 // ended is the end of a command that has said all there is to say.
 type ended struct{ code int }
 
@@ -53,7 +48,7 @@ func (e *ended) Error() string { return fmt.Sprintf("exit status %d", e.code) }
 func exitCode(err error) int {
 	var done *ended
 	var usage *usageError
-	var key *keyError
+	var key *provider.KeyError
 	var exhausted *heal.Exhausted
 	var fault *ninelives.Fault
 	switch {
@@ -61,10 +56,10 @@ func exitCode(err error) int {
 		return exitOK
 	case errors.As(err, &done):
 		return done.code
-	case errors.As(err, &usage):
-		return exitUsage
 	case errors.As(err, &key):
 		return exitAuth
+	case errors.As(err, &usage):
+		return exitUsage
 	case errors.As(err, &exhausted):
 		return exhaustedCode(exhausted)
 	case errors.Is(err, context.Canceled):

@@ -8,6 +8,7 @@ import (
 
 	ninelives "github.com/ninelives-ai/ninelives"
 	"github.com/ninelives-ai/ninelives/heal"
+	"github.com/ninelives-ai/ninelives/provider"
 )
 
 func TestExitCodes(t *testing.T) {
@@ -27,7 +28,7 @@ func TestExitCodes(t *testing.T) {
 		{nil, 0},
 		{errors.New("what is this"), 1},
 		{usagef("wrong"), 2},
-		{&keyError{errors.New("no key")}, 3},
+		{usagef("ninelives.yaml:1:1: %w", &provider.KeyError{Provider: "x", Variable: "X"}), 3},
 		{&ended{7}, 7},
 		{context.Canceled, 130},
 		{context.DeadlineExceeded, 124},
