@@ -123,7 +123,7 @@ func (a *asking) call(ctx context.Context) (*journal.Call, error) {
 		if req == nil {
 			return nil, err
 		}
-		return &journal.Call{Source: "ask", Request: req, Labels: a.labels()}, err
+		return &journal.Call{Source: "ask", Request: req, Labels: a.labels(req)}, err
 	}
 	if len(a.in.words) > 0 {
 		return nil, usagef("--resume takes up the question that was kept: leave the words out, or ask anew without --resume")
@@ -132,9 +132,12 @@ func (a *asking) call(ctx context.Context) (*journal.Call, error) {
 	if err != nil {
 		return nil, err
 	}
+	if lacks := earlier.Labels[labelLacks]; lacks == "--image" && len(a.in.images) == 0 || lacks == "--schema" && a.in.schema == "" {
+		return nil, usagef("--resume: the file of %s could not be read when this was asked: give it again with %s FILE", lacks, lacks)
+	}
 	a.choice.inherit(earlier.Labels)
 	req, err := a.replace(earlier.Request, a.in)
-	labels := a.labels()
+	labels := a.labels(req)
 	labels["question"] = earlier.Labels["question"]
 	return &journal.Call{Source: "ask", Request: req, Labels: labels, Resumes: earlier.ID}, err
 }
@@ -214,20 +217,27 @@ func (a *asking) fail(err error) error {
 	return &ended{code}
 }
 
-// The labels of a call: whom it was for.
+// The labels of a call: whom it was for, and what its record lacks.
 const (
 	labelQuestion  = "question"
 	labelModel     = "model"
 	labelFallbacks = "fallbacks"
 	labelPreset    = "preset"
+	labelLacks     = "lacks" // the flag whose file could not be read
 )
 
-func (a *asking) labels() map[string]string {
+func (a *asking) labels(req *ninelives.Request) map[string]string {
 	question := oneLine(strings.Join(a.in.words, " "))
 	if chars := []rune(question); len(chars) > 120 {
 		question = string(chars[:119]) + "…"
 	}
 	labels := map[string]string{}
+	switch pictures := countImages(req); {
+	case a.in.schema != "" && req.Output == nil:
+		labels[labelLacks] = "--schema"
+	case pictures < len(a.in.images):
+		labels[labelLacks] = "--image"
+	}
 	for name, value := range map[string]string{labelQuestion: question, labelModel: a.choice.model,
 		labelFallbacks: strings.Join(a.choice.fallbacks, "\n"), labelPreset: a.choice.preset} {
 		if value != "" {

@@ -84,6 +84,18 @@ func (p *process) replace(req *ninelives.Request, in input) (*ninelives.Request,
 	return req, errors.Join(mistakes...)
 }
 
+func countImages(req *ninelives.Request) int {
+	n := 0
+	for _, m := range req.Messages {
+		for _, p := range m.Parts {
+			if _, is := p.(ninelives.Image); is {
+				n++
+			}
+		}
+	}
+	return n
+}
+
 // readStdin reads standard input unless a person sits there. A pipe that stays
 // open is waited for: leaving it would lose what somebody sends.
 func (p *process) readStdin(ctx context.Context) (string, error) {
