@@ -128,7 +128,7 @@ func (c *chatChoice) opened(i int) *chatPart {
 // Arguments that are no object as they stand are told at the end.
 func (c *chatChoice) tell(i int, end bool) {
 	call, p := c.calls.At(i), c.callPart[i]
-	if call.Name == "" || c.emit == nil {
+	if call.Name == "" || !c.heard() {
 		return
 	}
 	arguments := bytes.TrimLeft(call.Arguments, " \t\r\n")

@@ -14,9 +14,8 @@ import (
 type chatChoice struct {
 	d     *chatDecoder
 	index int64
+	first bool // it is the answer: its events are wanted
 	whole bool // it comes in one message, not in deltas
-	// emit takes the events; nil where none are wanted.
-	emit func(ninelives.Event) bool
 
 	parts    []*chatPart
 	calls    wire.Calls
@@ -268,7 +267,7 @@ func (c *chatChoice) finish() {
 	for i := range c.calls.Len() {
 		c.tell(i, true)
 		call, p := c.calls.At(i), c.callPart[i]
-		if p.sent > 0 || !p.told || c.emit == nil {
+		if p.sent > 0 || !p.told || !c.heard() {
 			continue
 		}
 		rest := wire.Arguments(string(call.Arguments), c.d.o.Tools, c.callerName(call.Name), cut)
@@ -291,7 +290,7 @@ func (c *chatChoice) add(kind chatKind, field string, text []byte) {
 	}
 	p := c.last(kind, field)
 	p.text = append(p.text, text...)
-	if c.emit == nil {
+	if !c.heard() {
 		return
 	}
 	s := c.d.arena.string(text)
@@ -305,9 +304,12 @@ func (c *chatChoice) add(kind chatKind, field string, text []byte) {
 	}
 }
 
+// heard reports that somebody wants the choice's events.
+func (c *chatChoice) heard() bool { return c.first && c.d.emit != nil }
+
 func (c *chatChoice) give(ev ninelives.Event) {
-	if c.emit != nil && !c.emit(ev) {
-		c.emit = nil
+	if c.heard() && !c.d.emit(ev) {
+		c.d.emit = nil
 	}
 }
 

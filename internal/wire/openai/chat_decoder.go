@@ -23,6 +23,7 @@ type chatDecoder struct {
 	usage   []byte      // the last usage object
 	xGroq   bool        // usage is Groq's own, for want of another
 
+	emit     func(ninelives.Event) bool // of the frame being read; nil once it wants no more
 	frames   int
 	done     bool // [DONE] was seen
 	closed   bool // nothing follows
@@ -73,10 +74,8 @@ func (d *chatDecoder) Frame(f wire.Frame, emit func(ninelives.Event) bool) error
 	if len(data) == 0 || d.closed || chatLifeSign(f.Event, data) {
 		return nil
 	}
-	if len(d.choices) > 0 {
-		d.choices[0].emit = emit
-		defer func() { d.choices[0].emit = nil }()
-	}
+	d.emit = emit
+	defer func() { d.emit = nil }()
 	if chatIsDone(data) {
 		d.end()
 		return nil
@@ -86,7 +85,7 @@ func (d *chatDecoder) Frame(f wire.Frame, emit func(ninelives.Event) bool) error
 		return d.inBand(data)
 	}
 	if rawjson.Valid(data) {
-		return d.value(data, emit)
+		return d.value(data)
 	}
 	// Events that lost the empty line between them come as lines of one.
 	if bytes.IndexByte(data, '\n') >= 0 && chatLinesValid(data) {
@@ -132,9 +131,9 @@ func chatLinesValid(data []byte) bool {
 }
 
 // value takes in one JSON value of the stream.
-func (d *chatDecoder) value(data []byte, emit func(ninelives.Event) bool) error {
+func (d *chatDecoder) value(data []byte) error {
 	if data[0] == '{' {
-		return d.chunk(data, emit)
+		return d.chunk(data)
 	}
 	if data[0] == '[' && rawjson.Kind(rawjson.Get(data[1:], "error")) != 0 {
 		return d.inBand(data)
@@ -143,7 +142,7 @@ func (d *chatDecoder) value(data []byte, emit func(ninelives.Event) bool) error 
 }
 
 // chunk takes in a chunk, or a whole completion.
-func (d *chatDecoder) chunk(data []byte, emit func(ninelives.Event) bool) error {
+func (d *chatDecoder) chunk(data []byte) error {
 	var choices, failure []byte
 	if !chatIsAnswer(data) {
 		if chatIsError(data) {
@@ -190,7 +189,7 @@ func (d *chatDecoder) chunk(data []byte, emit func(ninelives.Event) bool) error 
 	}
 	position := int64(0)
 	for raw := range rawjson.Elements(choices) {
-		if err := d.choice(raw, position, emit); err != nil {
+		if err := d.choice(raw, position); err != nil {
 			return err
 		}
 		position++
@@ -232,7 +231,7 @@ func chatIsError(data []byte) bool {
 }
 
 // choice takes in one choice of a chunk.
-func (d *chatDecoder) choice(raw []byte, position int64, emit func(ninelives.Event) bool) error {
+func (d *chatDecoder) choice(raw []byte, position int64) error {
 	var index, delta, message, text, finish, logprobs, failure []byte
 	for m := range rawjson.Members(raw) {
 		switch string(m.Name) {
@@ -256,7 +255,7 @@ func (d *chatDecoder) choice(raw []byte, position int64, emit func(ninelives.Eve
 	if !ok {
 		place = position
 	}
-	c := d.at(place, emit)
+	c := d.at(place)
 	for m := range rawjson.Members(raw) {
 		switch string(m.Name) {
 		case "index", "delta", "message", "text", "finish_reason", "logprobs":
@@ -317,16 +316,13 @@ func chatIndex(v []byte) (int64, bool) {
 }
 
 // at is the choice with an index; a new one begins with it.
-func (d *chatDecoder) at(index int64, emit func(ninelives.Event) bool) *chatChoice {
+func (d *chatDecoder) at(index int64) *chatChoice {
 	for _, c := range d.choices {
 		if c.index == index {
 			return c
 		}
 	}
-	c := &chatChoice{d: d, index: index, calls: wire.NewCalls(d.o.Tools), splitter: wire.NewTextSplitter(d.o)}
-	if len(d.choices) == 0 {
-		c.emit = emit
-	}
+	c := &chatChoice{d: d, index: index, first: len(d.choices) == 0, calls: wire.NewCalls(d.o.Tools), splitter: wire.NewTextSplitter(d.o)}
 	d.choices = append(d.choices, c)
 	return c
 }
@@ -369,9 +365,7 @@ func (d *chatDecoder) fail(f *ninelives.Fault) error {
 		d.warn("after the end of the answer: " + f.Message)
 		return nil
 	}
-	if len(d.choices) > 0 {
-		d.choices[0].emit = nil
-	}
+	d.emit = nil
 	d.closed = true
 	f.Partial = d.response()
 	d.fault = f

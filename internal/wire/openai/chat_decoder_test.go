@@ -222,6 +222,11 @@ func TestChatStreamIsAnAnswer(t *testing.T) {
 			text:   "Here is", finish: ninelives.FinishContentFilter, raw: "SAFETY",
 		},
 		{
+			name:   "a call that the server could not read",
+			stream: chatStream(`"delta":{"content":"Let me see."},"finish_reason":"MALFORMED_FUNCTION_CALL"`),
+			text:   "Let me see.", finish: ninelives.FinishMalformedCall, raw: "MALFORMED_FUNCTION_CALL",
+		},
+		{
 			name:   "the window is full, after text",
 			stream: chatStream(`"delta":{"content":"Here is"}`, `"delta":{},"finish_reason":"model_context_window_exceeded"`),
 			text:   "Here is", finish: ninelives.FinishLength, raw: "model_context_window_exceeded",
@@ -284,7 +289,6 @@ func TestChatStreamIsAFault(t *testing.T) {
 		{"a shortage", chatStream(begun, `"delta":{},"finish_reason":"insufficient_system_resource"`), ninelives.ClassOverloaded, "Hel"},
 		{"a broken network behind the server", chatStream(begun, `"delta":{},"finish_reason":"network_error"`), ninelives.ClassOverloaded, "Hel"},
 		{"the window is full, before text", chatStream(`"delta":{"role":"assistant"},"finish_reason":"model_context_window_exceeded"`), ninelives.ClassContextLength, ""},
-		{"a call that the server could not read", chatStream(`"delta":{},"finish_reason":"MALFORMED_FUNCTION_CALL"`), ninelives.ClassFormat, ""},
 		{"a piece of two possible calls", chatStream(`"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\":"}},{"index":1,"id":"b","function":{"name":"g","arguments":"{\"y\":"}}]}`, `"delta":{"tool_calls":[{"index":2,"function":{"arguments":"1}"}}]}`, `"delta":{},"finish_reason":"tool_calls"`), ninelives.ClassStreamBroken, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -456,6 +460,25 @@ func TestChatEventsStopWhenNobodyWantsThem(t *testing.T) {
 	}
 	if seen != 2 {
 		t.Errorf("%d events after the first refusal of each frame", seen)
+	}
+}
+
+// A consumer of a frame must hear nothing once the frame has been read.
+func TestChatNothingIsEmittedBetweenFrames(t *testing.T) {
+	d := openai.NewChatDecoder(wire.DecodeOptions{Dialect: wire.Dialect{ThinkTags: true}})
+	reading := true
+	err := d.Frame(wire.Frame{Data: []byte(`{"choices":[{"index":0,"delta":{"content":"<thi"}}]}`)}, func(ev ninelives.Event) bool {
+		if !reading {
+			t.Errorf("%+v after the frame", ev)
+		}
+		return true
+	})
+	if reading = false; err != nil {
+		t.Fatal(err)
+	}
+	var f *ninelives.Fault
+	if _, err := d.Response(nil); !errors.As(err, &f) || f.Partial.Text() != "<thi" {
+		t.Errorf("%v", err)
 	}
 }
 

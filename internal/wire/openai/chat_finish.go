@@ -24,6 +24,8 @@ func chatFinish(raw string) ninelives.FinishReason {
 		return ninelives.FinishContentFilter
 	case "refusal", "refused":
 		return ninelives.FinishRefusal
+	case "malformed_function_call", "malformed_tool_call", "unexpected_tool_call", "too_many_tool_calls":
+		return ninelives.FinishMalformedCall
 	}
 	return ninelives.FinishOther
 }
@@ -38,8 +40,6 @@ func chatFinishFault(raw string, said bool) (ninelives.Class, string) {
 		return ninelives.ClassOverloaded, "the server gave its answer up with finish_reason " + word
 	case "timeout":
 		return ninelives.ClassTimeout, "the server gave its answer up with finish_reason " + word
-	case "malformed_function_call", "unexpected_tool_call":
-		return ninelives.ClassFormat, "the model wrote a call that the server could not read (finish_reason " + word + ")"
 	case "model_context_window_exceeded":
 		if !said {
 			return ninelives.ClassContextLength, "the prompt does not fit the window (finish_reason " + word + ")"

@@ -34,7 +34,7 @@ func DecodeChatResponse(body []byte, o wire.DecodeOptions) (*ninelives.Response,
 // its JSON has closed.
 func (d *chatDecoder) whole(data []byte) (*ninelives.Response, error) {
 	d.frames++
-	if err := d.chunk(data, nil); err != nil {
+	if err := d.chunk(data); err != nil {
 		return nil, err
 	}
 	if len(d.choices) == 0 {
