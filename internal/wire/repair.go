@@ -185,11 +185,16 @@ func historyRepair(x *complainant) []ninelives.Repair {
 	if x.says(historyRepairTexts) {
 		return one(RepairHistory, "", "")
 	}
+	if x.word(badCallWords) {
+		return once(RepairHistory, "") // the model's call was bad: the next may be good
+	}
 	if x.says(cacheTexts) {
 		return one(RepairStripField, "cache_control", "")
 	}
 	return nil
 }
+
+var badCallWords = words(`toolusefailed|malformedfunctioncall`)
 
 var cacheTexts = texts(`cache_control[^;\n]{0,80}(maximum|at most|no more|too many|exceed|not (supported|allowed|permitted)|found)|(maximum|at most|too many)[^;\n]{0,40}cache_control`)
 

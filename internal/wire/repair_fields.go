@@ -36,13 +36,16 @@ var (
 	reasonField = map[string]bool{"reasoning_content": true, "reasoning": true, "reasoning_details": true}
 )
 
+// maxRepairs bounds what one complaint can change.
+const maxRepairs = 24
+
 // unknownFieldsRepair answers all fields that are blamed, at once: a validator
 // that lists three would otherwise cost three requests.
 func unknownFieldsRepair(x *complainant) []ninelives.Repair {
 	var out []ninelives.Repair
 	add := func(rs []ninelives.Repair) {
 		for _, r := range rs {
-			if !slices.Contains(out, r) {
+			if !slices.Contains(out, r) && len(out) < maxRepairs {
 				out = append(out, r)
 			}
 		}
@@ -201,12 +204,21 @@ var essential = set(`model models messages input inputs contents content role ro
 		null undefined with for in on by the this and or at to of supplied provided required auto token tokens error
 		schema function tool_use tool_result not no is are was were be been it that which your our an a when while
 		because only yet any all currently here unexpected forbidden allowed permitted unsupported unknown supported
-		deprecated invalid disallowed rejected unavailable`)
+		deprecated invalid disallowed rejected unavailable please check see try must should will we you if so`)
 
-// plausible: the name is a known parameter, or it is blamed by a sentence that
-// leaves no doubt that it is one.
+// plausible: the name is a known parameter, or looks like one: it is spelt
+// like a name, or is set off as one in the sentence.
 func plausible(x *complainant, name string) bool {
-	return parameters[name] || !essential[name] && len(name) <= 64
+	switch {
+	case parameters[name]:
+		return true
+	case essential[name], len(name) > 64:
+		return false
+	case strings.Contains(name, "_"), snake(x.param) == name:
+		return true
+	}
+	return strings.Contains(x.lower, "'"+name+"'") || strings.Contains(x.lower, "["+name+"]") ||
+		strings.Contains(x.lower, ": "+name) || strings.Contains(x.lower, name+": ")
 }
 
 // snake writes a name the way that requests spell it: presencePenalty as

@@ -248,6 +248,15 @@ func TestWhatCannotBeRepairedIsNotRepaired(t *testing.T) {
 		"\"auto\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set",
 		"Invalid JSON body",
 		"We could not parse your request.",
+		"Invalid API parameter, please check the documentation.",
+		"Invalid parameter: please check it",
+		"Unsupported parameter combination",
+		"Unexpected argument type in request",
+		"You must provide a model parameter",
+		"Missing required field: messages",
+		"Request body is not valid JSON",
+		"Invalid value for 'messages': expected at least 1 item",
+		"Something about the image: it could not be decoded",
 	} {
 		f := Classify(Answer{Status: 400, Body: said(text)})
 		if f.Class != ninelives.ClassFormat || len(f.Repairs) > 0 {
