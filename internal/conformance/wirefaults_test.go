@@ -61,8 +61,8 @@ func serveAll(t *testing.T, cases []fault) {
 // clocksFor are short only where a case is about silence: everywhere else a
 // busy machine must not be taken for a silent provider.
 func clocksFor(c fault) ninelives.Clocks {
-	clocks := ninelives.Clocks{Dial: 20 * time.Second, Headers: 20 * time.Second, FirstEvent: 20 * time.Second,
-		Liveness: 20 * time.Second, Progress: 20 * time.Second, Total: time.Minute}
+	clocks := ninelives.Clocks{Dial: 20 * time.Second, Headers: 30 * time.Second, FirstEvent: time.Minute,
+		Liveness: 30 * time.Second, Progress: 90 * time.Second, Total: 2 * time.Minute}
 	switch {
 	case c.Transport.Pre == "tls_handshake_stall":
 		clocks.Dial = 300 * time.Millisecond
@@ -205,7 +205,7 @@ func toolNamesOf(c fault) []string {
 // ask makes one call and gives its answer or its fault.
 func ask(t *testing.T, m ninelives.Model, req *ninelives.Request) (*ninelives.Response, *ninelives.Fault) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	resp, err := ninelives.Collect(m.Stream(ctx, req))
 	if err == nil {
