@@ -42,25 +42,34 @@ func Ending(r *ninelives.Response, o DecodeOptions) ninelives.FinishReason {
 	return r.Finish
 }
 
+// windowExceeded is the finish of a prompt that filled the window.
+const windowExceeded = "model_context_window_exceeded"
+
 // Overflow finds the context overflow that pretends to be an answer: nothing
 // was said, for the prompt filled the window. It gives nil for anything else.
 //
-// Source: wire-faults, MiMo answers 200 with length and no output then.
+// Source: wire-faults, MiMo answers 200 with length and no output then, GLM
+// and Anthropic say so in their finish.
 func Overflow(r *ninelives.Response, o DecodeOptions) *ninelives.Fault {
 	u, window := r.Usage, o.Candidate.Window
-	said := r.Finish == ninelives.FinishLength && u.Has(ninelives.UsageInput|ninelives.UsageOutput) && u.TotalOutput() == 0
-	if !said || window <= 0 || len(r.Message.ToolCalls()) > 0 || strings.TrimSpace(r.Message.Text()) != "" {
+	if len(r.Message.ToolCalls()) > 0 || strings.TrimSpace(r.Message.Text()) != "" {
 		return nil
 	}
-	if u.TotalInput() < window-window/100 {
+	full := r.Finish == ninelives.FinishLength && u.Has(ninelives.UsageInput|ninelives.UsageOutput) && u.TotalOutput() == 0 &&
+		window > 0 && u.TotalInput() >= window-window/100
+	if !full && (r.FinishRaw != windowExceeded || r.Message.Reasoning() != "") {
 		return nil
+	}
+	message := "the prompt left no room for an answer in the window"
+	if full {
+		message = fmt.Sprintf("the prompt of %d tokens left no room for an answer in a window of %d", u.TotalInput(), window)
 	}
 	return &ninelives.Fault{
 		Class:     ninelives.ClassContextLength,
 		Scope:     ninelives.ScopeRequest,
 		Phase:     ninelives.PhaseAnswer,
 		Status:    200,
-		Message:   fmt.Sprintf("the prompt of %d tokens left no room for an answer in a window of %d", u.TotalInput(), window),
+		Message:   message,
 		Candidate: o.Candidate.Name(),
 		Window:    window,
 		Requested: u.TotalInput(),
