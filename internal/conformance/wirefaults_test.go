@@ -25,6 +25,7 @@ import (
 	"github.com/ninelives-ai/ninelives/internal/wire/openai"
 	"github.com/ninelives-ai/ninelives/internal/wire/sse"
 	"github.com/ninelives-ai/ninelives/provider"
+	"go.uber.org/goleak"
 )
 
 // TestWireFaults serves every case of the corpus for real and holds what the
@@ -39,7 +40,11 @@ func TestOwnWireFaults(t *testing.T) {
 
 func serveAll(t *testing.T, cases []fault) {
 	rejected.Store(0)
-	t.Cleanup(func() { t.Logf("%d first requests were rejected as they were written", rejected.Load()) })
+	before := goleak.IgnoreCurrent()
+	t.Cleanup(func() {
+		t.Logf("%d first requests were rejected as they were written", rejected.Load())
+		goleak.VerifyNone(t, before) // whatever broke, nothing is left behind
+	})
 	for _, c := range cases {
 		t.Run(c.ID, func(t *testing.T) {
 			t.Parallel()
@@ -94,7 +99,7 @@ func replay(t *testing.T, c fault, mode string) {
 		return
 	}
 	model := open(t, c, u)
-	req := requestFor(c)
+	req := requestFor(t, c)
 	before := 0
 	if c.Transport.Pre == "close_reused_connection_after_request" {
 		if resp, f := ask(t, model, req); f != nil || resp.Text() != normalText(c) {
@@ -150,8 +155,11 @@ func open(t *testing.T, c fault, u *upstream) ninelives.Model {
 
 // requestFor is a request that fits a case: long where the case is about
 // length, with the tools that the answer calls.
-func requestFor(c fault) *ninelives.Request {
+func requestFor(t *testing.T, c fault) *ninelives.Request {
 	req := ninelives.Prompt("hi")
+	if c.Request != nil {
+		req = decoded(t, c)
+	}
 	if c.SecondRequest == "smaller" {
 		req.Messages = nil
 		for i := range 6 {
@@ -166,6 +174,9 @@ func requestFor(c fault) *ninelives.Request {
 		req.MaxTokens = n + 5000
 	}
 	for _, name := range toolNamesOf(c) {
+		if slices.ContainsFunc(req.Tools, func(t ninelives.Tool) bool { return t.Name == name }) {
+			continue
+		}
 		schema := []byte(c.ToolSchema)
 		if schema == nil {
 			schema = []byte(`{"type":"object"}`)
@@ -336,7 +347,7 @@ func withSwitch(t *testing.T, c fault, u *upstream) {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	req := requestFor(c)
+	req := requestFor(t, c)
 	o := wire.DecodeOptions{Dialect: d, Tools: req.Tools}
 	decoder := openai.NewChatDecoder(o)
 	if c.Dialect == "anthropic" {
@@ -462,7 +473,7 @@ func answerLimitIsLowered(t *testing.T, c fault) {
 		}
 		return normal(c, body, oneWrite)
 	})
-	req := requestFor(c)
+	req := requestFor(t, c)
 	req.Attempt = nil
 	answer, f := ask(t, heal.New(open(t, c, u), heal.Deadline(time.Minute)), req)
 	if f != nil {
@@ -489,7 +500,7 @@ func overflowIsHandedUp(t *testing.T, c fault) {
 		return served(c, oneWrite)
 	})
 	model := open(t, c, u)
-	req := requestFor(c)
+	req := requestFor(t, c)
 	req.Attempt = nil
 	_, f := ask(t, heal.New(model, heal.Deadline(time.Minute)), req)
 	if f == nil || f.Class != ninelives.ClassContextLength {
