@@ -69,7 +69,14 @@ type DecodeOptions struct {
 	// Attempt is the number that every emitted event carries. Numbering where
 	// the event is made saves the second allocation of numbering it later.
 	Attempt int
+	// Garbled is asked what to do about a frame of a stream that is no JSON and
+	// comes before the end of the answer: true loses what it held and reads on.
+	// Nil is false: the stream is broken.
+	Garbled func() bool
 }
+
+// ReadOn says that the stream is to be read on after a frame that is no JSON.
+func (o DecodeOptions) ReadOn() bool { return o.Garbled != nil && o.Garbled() }
 
 // Frame is one unit of a stream: a server-sent event, a line of NDJSON, a
 // message of an AWS event stream. Data is only valid until the next one is read.

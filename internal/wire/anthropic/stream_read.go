@@ -61,6 +61,9 @@ func (d *decoder) Frame(f wire.Frame, emit func(ninelives.Event) bool) error {
 		if f.Event != "" && f.Event != "message" && !known(f.Event) {
 			return nil // an event of someone else's
 		}
+		if d.state == wire.Open && d.o.ReadOn() {
+			return nil
+		}
 		return d.fail(d.broken("a frame of the stream is not JSON", nil))
 	}
 	e := event{index: -1, raw: data}

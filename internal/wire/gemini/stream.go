@@ -94,6 +94,9 @@ func (d *decoder) Frame(f wire.Frame, emit func(ninelives.Event) bool) error {
 	}
 	d.frames++
 	if !rawjson.Valid(data) {
+		if d.State() == wire.Open && d.o.ReadOn() {
+			return nil
+		}
 		return d.failed(d.broken("a chunk of the stream is no JSON", nil))
 	}
 	if data[0] == '{' {

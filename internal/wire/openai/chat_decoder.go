@@ -96,6 +96,9 @@ func (d *chatDecoder) Frame(f wire.Frame, emit func(ninelives.Event) bool) error
 		}
 		return nil
 	}
+	if !d.finished() && d.o.ReadOn() {
+		return nil
+	}
 	return d.broke("an event of the stream is no JSON")
 }
 

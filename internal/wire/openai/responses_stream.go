@@ -59,7 +59,7 @@ func (d *responsesDecoder) Frame(f wire.Frame, emit func(ninelives.Event) bool) 
 	}
 	d.frames++
 	if !rawjson.Valid(data) {
-		if d.state != wire.Open {
+		if d.state != wire.Open || d.o.ReadOn() {
 			return nil
 		}
 		d.fault = d.broken("an event of the stream is no JSON", nil)
