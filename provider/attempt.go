@@ -37,6 +37,7 @@ type attempt struct {
 	stream    bool
 	path      string
 	left      bool // the consumer has left
+	gap       gap
 }
 
 // run makes the attempt and yields how it ended, unless the consumer has left.
@@ -119,6 +120,7 @@ func (a *attempt) prepare() (wire.Encoded, *ninelives.Fault) {
 		MaxTokens:  limit,
 		OutputTool: encoded.OutputTool,
 		Attempt:    a.number,
+		Garbled:    a.garbled,
 	}
 	return encoded, nil
 }
@@ -233,7 +235,7 @@ func (a *attempt) broken(err error) *ninelives.Fault {
 func (a *attempt) readStream(resp *http.Response, in *body) (*ninelives.Response, *ninelives.Fault) {
 	stream := framesOf(resp.Header, in, a.candidate)
 	decoder := a.codec.decoder(a.options)
-	emit := a.emit // once: a method value is allocated
+	emit := a.pass // once: a method value is allocated
 	var cause *ninelives.Fault
 	for decoder.State() != wire.Closed && !a.left {
 		open := decoder.State() == wire.Open
@@ -264,7 +266,7 @@ func (a *attempt) readStream(resp *http.Response, in *body) (*ninelives.Response
 	if a.left {
 		return nil, nil
 	}
-	return a.conclude(decoder, cause)
+	return a.bridge(a.conclude(decoder, cause))
 }
 
 // inBand completes a fault that a provider reported inside a good answer.
@@ -303,6 +305,11 @@ func (a *attempt) conclude(decoder wire.Decoder, cause *ninelives.Fault) (*ninel
 			cause.Partial = f.Partial
 		}
 		f = cause
+	}
+	if f.Class == ninelives.ClassStreamBroken && a.watch.stalled() {
+		// Whoever closes a connection after a long silence (a proxy, mostly)
+		// only came before our own clock: asked again, it is silent again.
+		f.Class, f.Phase, f.Message = ninelives.ClassTimeout, a.watch.at(), "the stream fell silent, and then: "+f.Message
 	}
 	return nil, f
 }

@@ -317,3 +317,30 @@ func TestDefaultClocksAreThoseOfTheDefaultPolicy(t *testing.T) {
 		t.Errorf("an answer that does not stream: %+v", got)
 	}
 }
+
+// A stream that breaks after a long silence would be as silent the next time:
+// that is a timeout, whoever gave up first.
+func TestStreamThatBreaksAfterALongSilenceHasTimedOut(t *testing.T) {
+	for _, c := range []struct {
+		silence time.Duration
+		class   ninelives.Class
+	}{
+		{0, ninelives.ClassStreamBroken},
+		{15*time.Second - 1, ninelives.ClassStreamBroken},
+		{15 * time.Second, ninelives.ClassTimeout},
+		{30 * time.Second, ninelives.ClassTimeout}, // together with our own clock
+	} {
+		for name, end := range map[string]func(){"politely": func() {}, "with a cut": func() { panic(http.ErrAbortHandler) }} {
+			synctest.Test(t, func(t *testing.T) {
+				m := serve(t, func(w http.ResponseWriter, r *http.Request) {
+					say(w, r, text("Hel"), c.silence)
+					end()
+				})
+				o := call(t, context.Background(), m, prompt(ninelives.Clocks{Liveness: 30 * time.Second}), nil)
+				if o.fault == nil || o.fault.Class != c.class || o.fault.Phase != ninelives.PhaseStream || o.took != c.silence {
+					t.Errorf("%s of silence, ended %s: %v after %s", c.silence, name, o.fault, o.took)
+				}
+			})
+		}
+	}
+}

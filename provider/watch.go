@@ -252,6 +252,14 @@ func (w *watch) finished() {
 	w.start(clockLinger)
 }
 
+// stalled says that the provider has given no sign of life for at least half of
+// the time that it has for one.
+func (w *watch) stalled() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.running[clockLiveness] && w.left[clockLiveness] <= w.limit(clockLiveness)/2
+}
+
 func (w *watch) at() ninelives.Phase {
 	w.mu.Lock()
 	defer w.mu.Unlock()
