@@ -157,7 +157,7 @@ func open(t *testing.T, c fault, u *upstream) ninelives.Model {
 // length, with the tools that the answer calls.
 func requestFor(t *testing.T, c fault) *ninelives.Request {
 	req := ninelives.Prompt("hi")
-	if c.Request != nil {
+	if len(c.Request) > 0 {
 		req = decoded(t, c)
 	}
 	if c.SecondRequest == "smaller" {
