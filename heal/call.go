@@ -151,7 +151,10 @@ func (c *call) start(d Decision) {
 		return
 	}
 	if d.Wait > 0 {
-		c.s.Now = time.Now()
+		c.look()
+		if d.Reason == ReasonRetry && !c.s.Candidates[d.Candidate].Standing.Healthy() {
+			return // other calls have given it up meanwhile: this one decides anew
+		}
 	}
 	leave, err := c.enter(d.Candidate, d.Probe)
 	if err != nil {

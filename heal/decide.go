@@ -203,7 +203,7 @@ func (d *decider) after(a *Attempt) Decision {
 		return Decision{Do: ActSurface, Fault: f, Why: "the caller went away"}
 	case f.Class == ninelives.ClassGuard:
 		return Decision{Do: ActSurface, Fault: f, Why: "the safety guard stopped it: a retry would defeat the guard"}
-	case a.Outcome == ninelives.OutcomeRefused && a.Released && a.Acceptable:
+	case a.Outcome == ninelives.OutcomeRefused && a.Acceptable && d.watched(a):
 		return Decision{Do: ActAccept, Flagged: true, Why: "it refused after text had been delivered: the text stays"}
 	}
 	if why := d.unrescuable(a); why != "" {
@@ -338,6 +338,12 @@ func (d *decider) ownFault() bool {
 		}
 	}
 	return true
+}
+
+// watched says that somebody has read something of the attempt. A caller who
+// waits for the whole answer reads nothing before, whatever was released.
+func (d *decider) watched(a *Attempt) bool {
+	return a.Released && !(d.s.Facts.Buffered && d.s.Mode == ModeRestart)
 }
 
 // unrescuable says why an attempt that the consumer cannot unsee ends the

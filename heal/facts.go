@@ -17,8 +17,9 @@ type Facts struct {
 	Images  bool
 	// N is the number of choices.
 	N int
-	// Background: nobody waits for it.
+	// Background: nobody waits for it. Buffered: nobody watches it.
 	Background bool
+	Buffered   bool
 }
 
 // FactsOf reads the facts of a request.
@@ -28,6 +29,7 @@ func FactsOf(req *ninelives.Request) Facts {
 		Tools:      len(req.Tools) > 0 && req.ToolChoice.Mode != ninelives.ToolChoiceNone,
 		N:          req.N,
 		Background: req.Background,
+		Buffered:   req.Buffered,
 	}
 	if req.Output != nil {
 		f.Output = true

@@ -69,6 +69,25 @@ func TestRestingPrimaryIsSkippedAndProbed(t *testing.T) {
 	})
 }
 
+func TestRetryIsReconsideredWhereOtherCallsHaveGivenUpMeanwhile(t *testing.T) {
+	bubble(t, func(t *testing.T, t0 time.Time) {
+		a, b := model("a", fails(ninelives.ClassOverloaded)), model("b", says("hello"))
+		h := healed(a, Fallback(b))
+		var all sync.WaitGroup
+		all.Go(func() { ask(t, h) }) // asks again after 250 ms, and gives a up
+		time.Sleep(ms(100))
+		all.Go(func() {
+			s := ask(t, h)
+			equal(t, "text", s.text, "hello")
+			equal(t, "steps", s.kinds(), []ninelives.NoticeKind{ninelives.NoticePlan, ninelives.NoticeAttempt, ninelives.NoticeFault,
+				ninelives.NoticeRetry, ninelives.NoticeWait, ninelives.NoticeFailover, ninelives.NoticeAttempt, ninelives.NoticeSwitch})
+		})
+		all.Wait()
+		equal(t, "a asked", a.since(t0), []time.Duration{0, ms(100), ms(250)})
+		equal(t, "b asked", b.since(t0), []time.Duration{ms(250), ms(350)})
+	})
+}
+
 func TestOneCallAtATimeProbes(t *testing.T) {
 	bubble(t, func(t *testing.T, t0 time.Time) {
 		a := model("a", fails(ninelives.ClassOverloaded), fails(ninelives.ClassOverloaded), slow(time.Second, "back"))

@@ -220,6 +220,29 @@ func TestRefusalAfterTextIsReportedAndTheTextStays(t *testing.T) {
 	})
 }
 
+// Anthropic's models write a refusal as text and tell its kind at the end.
+func TestRefusalAfterTextMovesOnWhereNobodyWatches(t *testing.T) {
+	refuses := step{text("I cannot"), end(&ninelives.Response{Finish: ninelives.FinishRefusal, Message: message(ninelives.Text{Text: "I cannot"})})}
+	bubble(t, func(t *testing.T, t0 time.Time) {
+		a, b := model("a", refuses), model("b", says("hello"))
+		resp, err := ninelives.Generate(t.Context(), healed(a, Fallback(b)), ninelives.Prompt("hi"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "text", resp.Text(), "hello")
+		equal(t, "asked", []int{len(a.asked), len(b.asked)}, []int{1, 1})
+	})
+	bubble(t, func(t *testing.T, t0 time.Time) {
+		a, b := model("a", refuses), model("b", refuses)
+		resp, err := ninelives.Generate(t.Context(), healed(a, Fallback(b)), ninelives.Prompt("hi"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "two refusals are a refusal", resp.Finish, ninelives.FinishRefusal)
+		equal(t, "asked", []int{len(a.asked), len(b.asked)}, []int{1, 1})
+	})
+}
+
 func TestEventsCarryTheNumberOfTheirAttempt(t *testing.T) {
 	bubble(t, func(t *testing.T, t0 time.Time) {
 		a := model("a", step{text("x"), broken}, step{thought("hm"), text("hello"), end(answer("hello"))})
