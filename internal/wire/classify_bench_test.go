@@ -1,6 +1,9 @@
 package wire
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func BenchmarkClassify(b *testing.B) {
 	for _, c := range []struct {
@@ -19,5 +22,14 @@ func BenchmarkClassify(b *testing.B) {
 				Classify(a)
 			}
 		})
+	}
+}
+
+// A server that answers with a page of text must not cost more than a moment.
+func BenchmarkClassifyLongText(b *testing.B) {
+	text := strings.Repeat("The model does not support parameter foo when context length exceeds the maximum of tokens; please retry later. ", 400)
+	a := Answer{Status: 400, Body: []byte(text)}
+	for b.Loop() {
+		Classify(a)
 	}
 }

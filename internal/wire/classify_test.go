@@ -373,3 +373,15 @@ func TestPhrasesMatchWithAndWithoutTheirShortcut(t *testing.T) {
 		}
 	}
 }
+
+func TestALongComplaintIsReadAtBothEnds(t *testing.T) {
+	filler := strings.Repeat("{{ a line of a template }}\n", 2000)
+	for _, text := range []string{
+		"prompt is too long: 300 tokens > 200 maximum. " + filler,
+		filler + "Error: prompt is too long: 300 tokens > 200 maximum",
+	} {
+		if f := Classify(Answer{Status: 500, Body: said(text)}); f.Class != ninelives.ClassContextLength || f.Window != 200 {
+			t.Errorf("%s, window %d", f.Class, f.Window)
+		}
+	}
+}

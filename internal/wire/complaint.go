@@ -54,8 +54,8 @@ type complaint struct {
 }
 
 const (
-	maxComplaint = 16 << 10 // bytes of sentences that are looked at
-	maxDepth     = 8        // levels of envelopes and of JSON in strings
+	maxComplaint = 6 << 10 // bytes of sentences that are looked at
+	maxDepth     = 8       // levels of envelopes and of JSON in strings
 )
 
 var (
@@ -92,12 +92,12 @@ func readComplaint(a Answer) *complaint {
 		if v, ok := firstJSON(body); ok {
 			c.value(v, 0)
 		} else {
-			c.text(string(clip(body, maxComplaint)), maxDepth)
+			c.text(string(body), maxDepth)
 		}
 	default:
-		c.text(string(clip(body, maxComplaint)), 0)
+		c.text(string(body), 0)
 	}
-	c.all = string(clip([]byte(strings.Join(c.texts, "\n")), maxComplaint))
+	c.all = ends(strings.Join(c.texts, "\n"))
 	c.lower = strings.ToLower(c.all)
 	if c.id == "" {
 		if m := reqIDRE.find(c.all); m != nil {
@@ -361,8 +361,7 @@ func envelope(v any) bool {
 }
 
 func (c *complaint) sentence(s string) {
-	s = string(clip([]byte(s), maxComplaint))
-	s = level(s)
+	s = level(ends(s))
 	if s == "" || len(c.texts) == 64 {
 		return
 	}
@@ -466,6 +465,19 @@ func level(s string) string {
 	s = leveller.Replace(s)
 	s = strings.Join(strings.Fields(s), " ")
 	return cannotRE.replace(notRE.replace(s, "$1 not"), "cannot")
+}
+
+// ends keeps the beginning and the end of a text: a trace or a template in
+// between pushes what matters to either.
+func ends(s string) string {
+	if len(s) <= maxComplaint {
+		return s
+	}
+	tail := len(s) - maxComplaint/3
+	for tail < len(s) && !utf8.RuneStart(s[tail]) {
+		tail++
+	}
+	return string(clip([]byte(s), maxComplaint-maxComplaint/3)) + " … " + s[tail:]
 }
 
 func clip(b []byte, n int) []byte {
