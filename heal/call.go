@@ -22,8 +22,10 @@ type call struct {
 	s     Situation
 	began time.Time
 
-	// stopped: the consumer has gone; nothing more is yielded.
+	// stopped: the consumer has gone, or has its end; nothing more is yielded.
 	stopped bool
+	// outside: the caller's own code is running, the consumer or the observer.
+	outside bool
 	// shown is the last attempt that the consumer has seen something of and
 	// that is not voided; nil if there is none.
 	shown *take
@@ -85,13 +87,11 @@ func (h *Healed) newCall(ctx context.Context, req *ninelives.Request, yield func
 			limit = h.policy.Buffered
 		}
 	}
-	if limit > 0 {
+	if limit != 0 {
 		c.s.Deadline = c.began.Add(limit)
 	}
-	if d, ok := ctx.Deadline(); ok && (c.s.Deadline.IsZero() || d.Before(c.s.Deadline)) {
-		c.s.Deadline = d
-	}
-	if c.s.Deadline.IsZero() {
+	if d, ok := ctx.Deadline(); limit == 0 || ok && d.Before(c.s.Deadline) {
+		c.s.Deadline = d // the caller's, with the caller's cause
 		c.ctx, c.cancel = context.WithCancel(ctx)
 	} else {
 		c.ctx, c.cancel = context.WithDeadline(ctx, c.s.Deadline)
@@ -116,13 +116,13 @@ func (c *call) run() {
 	}
 	c.look()
 	c.probes()
-	for !c.stopped {
+	for first := true; !c.stopped; first = false {
 		if errors.Is(c.parent.Err(), context.Canceled) {
 			c.fail(c.canceled())
 			return
 		}
-		if len(c.s.Attempts) > 0 && (c.last == nil || c.last.fault != nil) {
-			c.s.Now = time.Now() // what it was told may have taken the consumer a while
+		if !first && (c.last == nil || c.last.fault != nil) {
+			c.s.Now = time.Now() // a wait has passed, or the consumer has taken its time
 		}
 		c.s.Draw = c.h.random()
 		d := Decide(c.h.policy, c.s)
@@ -173,7 +173,7 @@ func (c *call) start(d Decision) {
 		}
 	}()
 	t := c.take(d, c.requests()+1, leave)
-	if d.HedgeAfter > 0 {
+	if d.HedgeAfter > 0 || c.links[d.Candidate].foreign {
 		t = c.race(t, d)
 	} else {
 		t.run(c.ctx)
@@ -280,8 +280,22 @@ func (c *call) sleep(d time.Duration) bool {
 	}
 }
 
-// overdue says that the call's deadline, or its context's, has passed.
-func (c *call) overdue() bool { return errors.Is(c.ctx.Err(), context.DeadlineExceeded) }
+// overdue says that the call's deadline, or its context's, has passed. The
+// clock may be a moment ahead of the context.
+func (c *call) overdue() bool {
+	return errors.Is(c.ctx.Err(), context.DeadlineExceeded) || !c.s.Deadline.IsZero() && !c.s.Now.Before(c.s.Deadline)
+}
+
+// hand gives the consumer an event, or its error, unless it has gone.
+func (c *call) hand(ev ninelives.Event, err error) bool {
+	if c.stopped {
+		return false
+	}
+	c.outside = true
+	c.stopped = !c.yield(ev, err)
+	c.outside = false
+	return !c.stopped
+}
 
 // canceled is the fault of a call whose caller went away.
 func (c *call) canceled() *ninelives.Fault {

@@ -314,19 +314,21 @@ func (d *decider) roomForOther() bool {
 	return d.p.Failover && (d.p.Budget.Others == 0 || d.others() < d.p.Budget.Others)
 }
 
-// roomForTwo says that candidate i may be asked and another one beside it.
+// roomForTwo says that candidate i may be asked and another one beside it, even
+// if both of them fail.
 func (d *decider) roomForTwo(i int) bool {
-	if d.p.Budget.Requests > 0 && d.requests()+2 > d.p.Budget.Requests {
+	b := &d.p.Budget
+	if b.Requests > 0 && d.requests()+2 > b.Requests || b.Faults > 0 && d.faults()+2 > b.Faults {
 		return false
 	}
-	if d.p.Budget.Others == 0 {
+	if b.Others == 0 {
 		return true
 	}
 	n := d.others() + 1
 	if !d.asked(i) && len(d.s.Attempts) > 0 {
 		n++
 	}
-	return n <= d.p.Budget.Others
+	return n <= b.Others
 }
 
 // candidatesWith counts the candidates that failed with the class.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,7 +16,7 @@ import (
 type Healed struct {
 	name        string
 	links       []link
-	swaps       bool // a link can change from call to call
+	swaps       bool // a model of the chain can be exchanged from call to call
 	policy      *Policy
 	mode        Mode
 	deadline    time.Duration
@@ -34,13 +35,22 @@ type link struct {
 	candidate ninelives.Candidate
 	name      string
 	onRefusal bool
+	// foreign: it speaks for no candidate, so nobody knows whether it obeys its
+	// context. It is kept where it cannot hold up a call.
+	foreign bool
 	// asking is what is told of a first attempt, made once for all calls.
 	asking told
 }
 
 // New makes a model that heals what primary does wrong. Healed models among
 // its models are taken apart: their chains join this one, under this one's
-// policy and budget, so that attempts add and never multiply.
+// policy, options and budget, so that attempts add and never multiply. A nil
+// model is left out.
+//
+// A model that panics or breaks another rule of [ninelives.Model] has failed
+// with that attempt. One that ignores its context is cut off at its next
+// event; only where it speaks for no candidate ([ninelives.CandidateOf]) does
+// it run apart, so that its silence cannot hold up the call either.
 //
 //	model := heal.New(claude, heal.Fallback(gpt), heal.Deadline(30*time.Second))
 func New(primary ninelives.Model, opts ...Option) *Healed {
@@ -64,23 +74,28 @@ func New(primary ninelives.Model, opts ...Option) *Healed {
 		h.health = NewHealth(h.policy)
 	}
 	h.lessons = h.health.lessons
-	if h.name == "" {
-		h.name = primary.Name()
-	}
-	for _, l := range h.links {
-		if _, ok := l.model.(*Swap); ok {
-			h.swaps = true
-		}
-	}
-	if !h.swaps {
+	if h.swaps = swaps(h.links); !h.swaps {
 		h.links = h.chain()
 		h.plan = tell(h.planOf(h.links))
 	}
 	return h
 }
 
-// chain flattens the links: healed models join with their own chains, and
-// what can be swapped is taken as it is now.
+// swaps says that a model among the links can be exchanged.
+func swaps(links []link) bool {
+	return slices.ContainsFunc(links, func(l link) bool {
+		switch m := l.model.(type) {
+		case *Swap:
+			return true
+		case *Healed:
+			return m.swaps
+		}
+		return false
+	})
+}
+
+// chain flattens the links: healed models join with their own chains, what can
+// be swapped is taken as it is now, and what is nil is left out.
 func (h *Healed) chain() []link {
 	var chain []link
 	var add func(m ninelives.Model, onRefusal bool)
@@ -94,12 +109,14 @@ func (h *Healed) chain() []link {
 		case *Swap:
 			add(m.Current(), onRefusal)
 			return
+		case nil:
+			return
 		}
 		c, ok := ninelives.CandidateOf(m)
 		if !ok {
 			c = ninelives.Candidate{Model: m.Name()}
 		}
-		l := link{model: m, candidate: c, name: m.Name(), onRefusal: onRefusal}
+		l := link{model: m, candidate: c, name: m.Name(), onRefusal: onRefusal, foreign: !ok}
 		l.asking = tell(ninelives.Notice{Kind: ninelives.NoticeAttempt, Attempt: 1, Candidate: l.name, Text: "asking " + l.name})
 		if !h.policy.Failover && !onRefusal && len(chain) > 0 {
 			return
@@ -113,7 +130,15 @@ func (h *Healed) chain() []link {
 }
 
 // Name is the chain's name, or the first model's.
-func (h *Healed) Name() string { return h.name }
+func (h *Healed) Name() string {
+	if h.name != "" {
+		return h.name
+	}
+	for _, m := range h.Unwrap() {
+		return m.Name()
+	}
+	return ""
+}
 
 // Unwrap gives the models of the chain in order.
 func (h *Healed) Unwrap() []ninelives.Model {
@@ -139,7 +164,9 @@ func (h *Healed) Health() *Health { return h.health }
 // heals nothing and asks its first model: there is one budget per call.
 func (h *Healed) Stream(ctx context.Context, req *ninelives.Request) iter.Seq2[ninelives.Event, error] {
 	if req.Attempt != nil {
-		return h.chain()[0].model.Stream(ctx, req)
+		if models := h.Unwrap(); len(models) > 0 {
+			return models[0].Stream(ctx, req)
+		}
 	}
 	return func(yield func(ninelives.Event, error) bool) {
 		c := h.newCall(ctx, req, yield)

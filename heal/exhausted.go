@@ -30,6 +30,8 @@ type Exhausted struct {
 	Back time.Time
 	// Deadline says that the call ran out of time.
 	Deadline bool
+	// cause is why the caller's context says that its time was up, if it does.
+	cause error
 }
 
 // Tried is one attempt of an exhausted call.
@@ -112,7 +114,8 @@ func (e *Exhausted) Advice() string {
 	return "Try again later, or add a fallback."
 }
 
-// Unwrap gives the last fault and, where it ended the call, the deadline.
+// Unwrap gives the last fault and, where it ended the call, the deadline with
+// the cause that the caller's context has for it.
 func (e *Exhausted) Unwrap() []error {
 	var errs []error
 	if e.Fault != nil {
@@ -121,12 +124,18 @@ func (e *Exhausted) Unwrap() []error {
 	if e.Deadline {
 		errs = append(errs, context.DeadlineExceeded)
 	}
+	if e.cause != nil {
+		errs = append(errs, e.cause)
+	}
 	return errs
 }
 
 // exhausted makes the error of this call.
 func (c *call) exhausted(d Decision) *Exhausted {
 	e := &Exhausted{Request: c.req, Fault: d.Fault, Why: d.Why, Took: time.Since(c.began), Back: d.Back, Deadline: c.overdue()}
+	if c.parent.Err() != nil {
+		e.cause = context.Cause(c.parent)
+	}
 	for i := range c.s.Attempts {
 		a := &c.s.Attempts[i]
 		if a.Lost {

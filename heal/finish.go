@@ -100,10 +100,8 @@ func (c *call) degrade(d Decision) bool {
 	answer := *resp
 	answer.Attempts = c.requests()
 	number := c.requests() + 1 // what was voided stays void
-	if text := answer.Text(); text != "" && !c.stopped {
-		if !c.yield(ninelives.TextDelta{Attempt: number, Text: text}, nil) {
-			c.stopped = true
-		}
+	if text := answer.Text(); text != "" {
+		c.hand(ninelives.TextDelta{Attempt: number, Text: text}, nil)
 	}
 	c.done(number, &answer)
 	return true
@@ -119,17 +117,13 @@ func (c *call) surface(d Decision) {
 }
 
 func (c *call) done(number int, resp *ninelives.Response) {
-	if !c.stopped {
-		c.stopped = true
-		c.yield(ninelives.Done{Attempt: number, Response: resp}, nil)
-	}
+	c.hand(ninelives.Done{Attempt: number, Response: resp}, nil)
+	c.stopped = true
 }
 
 func (c *call) fail(err error) {
-	if !c.stopped {
-		c.stopped = true
-		c.yield(nil, err)
-	}
+	c.hand(nil, err)
+	c.stopped = true
 }
 
 // discard voids what the consumer holds of a failed attempt when another one
@@ -152,7 +146,7 @@ func (c *call) void() {
 		return
 	}
 	c.shown = nil
-	if c.s.Mode == ModeRestart && !c.stopped && !c.yield(ninelives.Discard{Attempt: t.number, Reason: t.fault}, nil) {
-		c.stopped = true
+	if c.s.Mode == ModeRestart {
+		c.hand(ninelives.Discard{Attempt: t.number, Reason: t.fault}, nil)
 	}
 }

@@ -158,13 +158,13 @@ func (h *Health) MayRetry(c ninelives.Candidate, now time.Time) bool {
 // The caller must call leave exactly once; more calls do nothing. The error is
 // ErrFull, ErrProbed, ErrResting, or the context's.
 func (h *Health) Enter(ctx context.Context, c ninelives.Candidate, now time.Time, probe bool) (leave func(Verdict), err error) {
-	return h.enter(ctx, c, now, probe, false)
+	return h.enter(ctx, c, now, entering{probe: probe})
 }
 
 // Retry is Enter for the second and later attempts of a call at a candidate:
 // they count against its retry budget, and ErrRetryBudget says that it is spent.
 func (h *Health) Retry(ctx context.Context, c ninelives.Candidate, now time.Time, probe bool) (leave func(Verdict), err error) {
-	return h.enter(ctx, c, now, probe, true)
+	return h.enter(ctx, c, now, entering{probe: probe, retry: true})
 }
 
 // Clear forgets what is held against the candidate, its key, its account and

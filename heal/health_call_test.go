@@ -229,6 +229,21 @@ func TestSwapFinishesOnTheOldAndGoesOnWithTheNew(t *testing.T) {
 	})
 }
 
+func TestModelIsExchangedHoweverDeepItLies(t *testing.T) {
+	bubble(t, func(t *testing.T, t0 time.Time) {
+		swap := NewSwap("v1", New(model("old", says("old"))))
+		h := healed(New(New(model("a", fails(ninelives.ClassAuth)), Fallback(swap))))
+		equal(t, "before", ask(t, h).text, "old")
+		if _, err := swap.To("v2", func() (ninelives.Model, error) { return model("new", says("new")), nil }); err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "after", ask(t, h).text, "new")
+		equal(t, "name", healed(swap).Name(), "new/m")
+		_, err := swap.To("v3", func() (ninelives.Model, error) { return nil, nil })
+		equal(t, "nothing is no model", err != nil && swap.Signature() == "v2", true)
+	})
+}
+
 func TestExhaustedTellsTheWholeTrail(t *testing.T) {
 	bubble(t, func(t *testing.T, t0 time.Time) {
 		a := model("a", step{wait(1500 * time.Millisecond), {err: fault(ninelives.ClassOverloaded)}})

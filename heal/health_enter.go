@@ -20,21 +20,28 @@ type pass struct {
 	left   bool
 }
 
-func (h *Health) enter(ctx context.Context, c ninelives.Candidate, now time.Time, probe, retry bool) (func(Verdict), error) {
+// entering says how a place is taken.
+type entering struct {
+	probe  bool
+	retry  bool
+	atOnce bool // never in the queue
+}
+
+func (h *Health) enter(ctx context.Context, c ninelives.Candidate, now time.Time, how entering) (func(Verdict), error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	h.mu.Lock()
 	e := h.entry(c)
 	h.rates[h.route] = h.rates[h.route].add(now, rateSpan, 1, 0)
-	if retry && !e.retries.room(now, h.policy.Retry) {
+	if how.retry && !e.retries.room(now, h.policy.Retry) {
 		h.mu.Unlock()
 		return nil, ErrRetryBudget
 	}
 	healthy := e.healthy(now)
-	pass := &pass{h: h, entry: e, retry: retry}
+	pass := &pass{h: h, entry: e, retry: how.retry}
 	var changes []HealthChange
-	if probe && !healthy {
+	if how.probe && !healthy {
 		if s := h.standingAt(e.places, nil, h.route, now); s.Probe == ProbeNone || !s.probeDue(now) {
 			h.mu.Unlock()
 			return nil, ErrProbed
@@ -42,7 +49,10 @@ func (h *Health) enter(ctx context.Context, c ninelives.Candidate, now time.Time
 		changes = pass.takeProbes(now)
 	}
 	if !e.limit.take(h.policy.Limit) {
-		w := e.limit.line(h.policy.Limit)
+		var w *waiter
+		if !how.atOnce {
+			w = e.limit.line(h.policy.Limit)
+		}
 		if w == nil {
 			pass.giveProbesBack(now)
 			h.mu.Unlock()
@@ -56,7 +66,7 @@ func (h *Health) enter(ctx context.Context, c ninelives.Candidate, now time.Time
 		case err != nil:
 		case healthy && !e.healthy(now):
 			err = ErrResting
-		case retry && !e.retries.room(now, h.policy.Retry):
+		case how.retry && !e.retries.room(now, h.policy.Retry):
 			err = ErrRetryBudget
 		}
 		if err != nil {
@@ -69,7 +79,7 @@ func (h *Health) enter(ctx context.Context, c ninelives.Candidate, now time.Time
 	for i, p := range e.places {
 		pass.gens[i] = p.gen
 	}
-	e.retries = e.retries.enter(now, h.policy.Retry, retry)
+	e.retries = e.retries.enter(now, h.policy.Retry, how.retry)
 	h.unlockAndTell(changes)
 	return pass.leave, nil
 }

@@ -13,6 +13,7 @@ import (
 type racer struct {
 	*take
 	cancel context.CancelFunc
+	out    bool // it has lost, or has failed while another one was under way
 }
 
 // heat is what a racer hands over.
@@ -26,6 +27,8 @@ type heat struct {
 // race makes an attempt beside which another candidate starts if no token
 // comes in time. The first to give one wins; the other is cancelled, and
 // entered into the history as lost. It returns the attempt that decides.
+// Without a HedgeAfter it is a race of one, which ends with the call however
+// long its model is silent.
 func (c *call) race(first *take, d Decision) *take {
 	heats := make(chan heat)
 	var running []*racer
@@ -45,9 +48,12 @@ func (c *call) race(first *take, d Decision) *take {
 		}
 	}()
 	run(first)
-	timer := time.NewTimer(d.HedgeAfter)
-	defer timer.Stop()
-
+	var silence <-chan time.Time
+	if d.HedgeAfter > 0 {
+		timer := time.NewTimer(d.HedgeAfter)
+		defer timer.Stop()
+		silence = timer.C
+	}
 	for {
 		select {
 		case <-c.ctx.Done():
@@ -56,7 +62,7 @@ func (c *call) race(first *take, d Decision) *take {
 			}
 			ended = true
 			return c.leadOf(running, running[0])
-		case <-timer.C:
+		case <-silence:
 			if t := c.beside(first, d); t != nil {
 				run(t)
 			}
@@ -65,7 +71,7 @@ func (c *call) race(first *take, d Decision) *take {
 				return c.leadOf(running, running[0])
 			}
 		case h := <-heats:
-			if h.of.lost {
+			if h.of.out {
 				continue
 			}
 			more := false
@@ -76,9 +82,10 @@ func (c *call) race(first *take, d Decision) *take {
 			}
 			won := h.of.alive || h.of.resp != nil && c.good(h.of.take)
 			if won || c.stopped {
-				timer.Stop()
-				c.leadOf(running, h.of)
-				running = []*racer{h.of}
+				if silence = nil; len(running) > 1 {
+					c.leadOf(running, h.of)
+					running = []*racer{h.of}
+				}
 			}
 			if more {
 				continue
@@ -89,6 +96,7 @@ func (c *call) race(first *take, d Decision) *take {
 			}
 			// It failed, and the other one is still under way.
 			running = without(running, h.of)
+			h.of.out = true
 			h.of.cancel()
 			c.record(h.of.take)
 			c.settleLost(h.of.take)
@@ -110,25 +118,39 @@ func (r *racer) run(ctx context.Context, heats chan<- heat) {
 	if ctx.Err() != nil {
 		return // lost before it began
 	}
+	defer func() {
+		if p := recover(); p != nil {
+			hand(heat{err: panicked(p)})
+			return
+		}
+		hand(heat{end: true})
+	}()
 	for ev, err := range r.model.Stream(ctx, r.req) {
 		if _, done := ev.(ninelives.Done); !hand(heat{ev: ev, err: err}) || done || err != nil {
 			return
 		}
 	}
-	hand(heat{end: true})
 }
 
 // beside prepares the second attempt of a race; nil if there is no place.
 func (c *call) beside(first *take, d Decision) *take {
 	c.s.Now = time.Now()
-	leave, err := c.enter(d.Hedge, false)
+	leave, err := c.h.health.enter(c.ctx, c.s.Candidates[d.Hedge].Candidate, c.s.Now, entering{atOnce: true})
 	if err != nil {
 		return nil
 	}
+	begun := false
+	defer func() {
+		if !begun { // the consumer panicked
+			leave(Verdict{Kind: VerdictCanceled, Now: time.Now()})
+		}
+	}()
 	c.notice(ninelives.Notice{Kind: ninelives.NoticeHedge, Attempt: first.number + 1,
 		Candidate: c.links[first.index].name, Next: c.links[d.Hedge].name, Took: time.Since(first.began),
 		Text: "no token in " + short(d.HedgeAfter) + ": " + c.links[d.Hedge].name + " starts beside it"})
-	return c.take(Decision{Candidate: d.Hedge}, first.number+1, leave)
+	t := c.take(Decision{Candidate: d.Hedge}, first.number+1, leave)
+	begun = true
+	return t
 }
 
 // leadOf ends the race in favour of one: the others have lost.
@@ -137,7 +159,7 @@ func (c *call) leadOf(running []*racer, winner *racer) *take {
 		if r == winner {
 			continue
 		}
-		r.lost, r.fault = true, nil
+		r.out, r.lost, r.fault = true, true, nil
 		r.cancel()
 		c.record(r.take)
 		r.leave(Verdict{Kind: VerdictCanceled, Now: time.Now()})

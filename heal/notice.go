@@ -20,12 +20,11 @@ func tell(n ninelives.Notice) told { return told{n, n} }
 // consumer is still there.
 func (c *call) tell(n told) bool {
 	if c.h.observe != nil {
+		c.outside = true
 		c.h.observe(n.notice)
+		c.outside = false
 	}
-	if !c.stopped && !c.yield(n.event, nil) {
-		c.stopped = true
-	}
-	return !c.stopped
+	return c.hand(n.event, nil)
 }
 
 func (c *call) notice(n ninelives.Notice) bool { return c.tell(tell(n)) }

@@ -129,8 +129,11 @@ func (c *call) faultOf(err error, t *take) *ninelives.Fault {
 	if t.alive {
 		phase = ninelives.PhaseStream
 	}
+	if f, ok := err.(*ninelives.Fault); ok && f == nil {
+		err = errors.New("the model failed without saying why")
+	}
 	var f *ninelives.Fault
-	ours := errors.As(err, &f)
+	ours := errors.As(err, &f) && f != nil
 	ended := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || ours && f.Class == ninelives.ClassCanceled
 	switch {
 	case ended && c.overdue():

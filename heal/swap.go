@@ -2,6 +2,7 @@ package heal
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"sync"
 	"sync/atomic"
@@ -42,8 +43,11 @@ func (s *Swap) To(signature string, open func() (ninelives.Model, error)) (bool,
 		return false, nil
 	}
 	m, err := open()
-	if err != nil {
+	switch {
+	case err != nil:
 		return false, err
+	case m == nil:
+		return false, errors.New("no model was opened: the one in use stays")
 	}
 	s.current.Store(&swapped{signature, m})
 	return true, nil

@@ -17,9 +17,9 @@ func (c *call) probes() {
 		if at.Standing.Healthy() || !c.h.health.NeedsSyntheticProbe(at.Candidate, now) {
 			continue
 		}
-		leave, err := c.h.health.Enter(c.ctx, at.Candidate, now, true)
+		leave, err := c.h.health.enter(c.ctx, at.Candidate, now, entering{probe: true, atOnce: true})
 		if err != nil {
-			continue // another call was quicker
+			continue // another call was quicker, or no place is free
 		}
 		c.notice(ninelives.Notice{Kind: ninelives.NoticeProbe, Candidate: c.links[i].name,
 			Text: "a one-token request beside this call asks whether " + c.links[i].name + " is back"})
@@ -39,7 +39,7 @@ func (c *call) probes() {
 func probeOnce(ctx context.Context, m ninelives.Model, req *ninelives.Request, leave func(Verdict)) {
 	err := ctx.Err()
 	if err == nil {
-		_, err = ninelives.Collect(m.Stream(ctx, req))
+		err = ping(ctx, m, req)
 	}
 	v := Verdict{Kind: VerdictOK, Now: time.Now()}
 	switch {
@@ -50,4 +50,15 @@ func probeOnce(ctx context.Context, m ninelives.Model, req *ninelives.Request, l
 		v.Kind, v.Fault, v.GaveUp = VerdictFailed, faultIn(err), true
 	}
 	leave(v)
+}
+
+// ping asks for an answer, whatever it is.
+func ping(ctx context.Context, m ninelives.Model, req *ninelives.Request) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = panicked(p)
+		}
+	}()
+	_, err = ninelives.Collect(m.Stream(ctx, req))
+	return err
 }

@@ -72,12 +72,25 @@ func (t *take) run(ctx context.Context) {
 	if t.c.stopped {
 		return
 	}
+	defer func() {
+		if !t.c.outside { // the panic of a consumer passes through
+			t.recovered(recover())
+		}
+	}()
 	for ev, err := range t.model.Stream(ctx, t.req) {
 		if !t.on(ev, err) {
 			return
 		}
 	}
 	t.close()
+}
+
+// recovered takes the panic of the model, if any, for a failed attempt. What
+// has its end already keeps it.
+func (t *take) recovered(panic any) {
+	if panic != nil && t.resp == nil && t.fault == nil {
+		t.on(nil, panicked(panic))
+	}
 }
 
 // close ends an attempt whose stream has ended: without a result and without
@@ -90,11 +103,21 @@ func (t *take) close() {
 
 // on takes one event and reports whether more are wanted.
 func (t *take) on(ev ninelives.Event, err error) bool {
-	if err != nil {
+	e, done := ev.(ninelives.Done)
+	switch {
+	case err != nil:
 		t.fault = t.c.faultOf(err, t)
+		return false
+	case done:
+		t.finish(e.Response)
+		return false
+	case t.c.ctx.Err() != nil: // the model does not care
+		t.fault = t.c.faultOf(t.c.ctx.Err(), t)
 		return false
 	}
 	switch e := ev.(type) {
+	case nil:
+		return true
 	case ninelives.TextDelta:
 		t.alive = true
 		if t.seam != nil {
@@ -151,9 +174,6 @@ func (t *take) on(ev ninelives.Event, err error) bool {
 			e.Attempt, e.Candidate = t.number, t.c.links[t.index].name
 		}
 		return t.c.notice(e)
-	case ninelives.Done:
-		t.finish(e.Response)
-		return false
 	default:
 		return t.deliver(ev)
 	}
@@ -162,7 +182,11 @@ func (t *take) on(ev ninelives.Event, err error) bool {
 // finish takes the answer, and what the seam still keeps back.
 func (t *take) finish(resp *ninelives.Response) {
 	t.resp = resp
-	if t.seam == nil {
+	switch {
+	case resp == nil:
+		t.on(nil, ninelives.ErrNoEnd)
+		return
+	case t.seam == nil:
 		return
 	}
 	rest, fault := t.seam.rest()
@@ -249,11 +273,7 @@ func (t *take) reason(ev ninelives.Event) bool {
 // deliver hands an event to the consumer.
 func (t *take) deliver(ev ninelives.Event) bool {
 	t.shown = true
-	if !t.c.yield(ev, nil) {
-		t.c.stopped = true
-		return false
-	}
-	return true
+	return t.c.hand(ev, nil)
 }
 
 // silent says that the candidate has not given a token for so long that the
