@@ -302,6 +302,19 @@ func TestMalformedCallIsDiscardedAndAskedAgain(t *testing.T) {
 	})
 }
 
+// Gemini leaves a call out that it could not read: asking once more may help,
+// and another candidate may.
+func TestCallThatItsProviderCouldNotReadIsAskedForOnceMoreAndThenElsewhere(t *testing.T) {
+	bubble(t, func(t *testing.T, t0 time.Time) {
+		a := model("a", step{end(&ninelives.Response{Finish: ninelives.FinishMalformedCall})})
+		b := model("b", says("hello"))
+		s := ask(t, healed(a, Fallback(b)))
+		equal(t, "text", s.text, "hello")
+		equal(t, "a asked", a.since(t0), []time.Duration{0, ms(250)})
+		equal(t, "b asked", b.since(t0), []time.Duration{ms(250)})
+	})
+}
+
 func TestCorrectionNamesAllProblemsOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, t0 time.Time) {
 		a := model("a", says(`{"x":"y"}`), fails(ninelives.ClassOverloaded), says(`still no JSON`))

@@ -60,7 +60,7 @@ func (j *judge) content(resp *ninelives.Response, c ninelives.Candidate) verdict
 	has := look(resp.Message.Parts)
 	switch {
 	case resp.Finish == ninelives.FinishContentFilter:
-		return bad(ninelives.OutcomeFiltered, ninelives.ClassContentFilter, "the provider's filter stopped the answer", "")
+		return bad(ninelives.OutcomeFiltered, ninelives.ClassContentFilter, "the provider's filter stopped the answer"+itsWords(resp), "")
 	case resp.Finish == ninelives.FinishRefusal, has.refusal && !has.text && !has.calls:
 		message := "the model declined"
 		if said := resp.Message.Refusal(); said != "" {
@@ -161,14 +161,22 @@ const cutBytesPerToken = 12
 // unreadable is a call that the provider could not read and left out: the
 // request is in order, so the same one may well succeed.
 func unreadable(resp *ninelives.Response) verdict {
-	message := "the provider could not read the model's tool call"
-	if len(resp.Warnings) > 0 {
-		message += ": " + oneLine(resp.Warnings[0], 200)
-	}
-	v := bad(ninelives.OutcomeMalformedCall, ninelives.ClassFormat, message, "")
+	v := bad(ninelives.OutcomeMalformedCall, ninelives.ClassFormat, "the provider could not read the model's tool call"+itsWords(resp), "")
 	again := true
 	v.fault.ShouldRetry = &again
 	return v
+}
+
+// itsWords is what the provider itself said about the end of its answer, if that
+// is more than its word for it.
+func itsWords(resp *ninelives.Response) string {
+	if len(resp.Warnings) > 0 {
+		return ": " + oneLine(resp.Warnings[0], 200)
+	}
+	if raw := resp.FinishRaw; raw != "" && raw != string(resp.Finish) {
+		return ": " + oneLine(raw, 200)
+	}
+	return ""
 }
 
 func bad(o ninelives.Outcome, class ninelives.Class, message, hint string) verdict {

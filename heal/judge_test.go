@@ -103,6 +103,18 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+func TestFilteredAnswerSaysWhatItsProviderSaid(t *testing.T) {
+	for want, resp := range map[string]ninelives.Response{
+		"the provider's filter stopped the answer":                         {FinishRaw: "content_filter"},
+		"the provider's filter stopped the answer: SAFETY":                 {FinishRaw: "SAFETY"},
+		"the provider's filter stopped the answer: the prompt was blocked": {Warnings: []string{"the prompt was blocked"}},
+	} {
+		resp.Finish = ninelives.FinishContentFilter
+		_, f := Judge(ninelives.Prompt("hi"), &resp, ninelives.Candidate{})
+		equal(t, "message", f.Message, want)
+	}
+}
+
 func TestMissedOutputCarriesTheRawTextAndAllProblems(t *testing.T) {
 	req := &ninelives.Request{Output: &ninelives.Output{Schema: []byte(`{"type":"object","required":["a","b"],"properties":{"c":{"type":"integer"}}}`)}}
 	_, f := Judge(req, answer(`{"c":"x"}`), ninelives.Candidate{})

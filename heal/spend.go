@@ -76,7 +76,9 @@ func (d *decider) faults() int {
 func (d *decider) faulted(i int) int {
 	n := 0
 	for k := range d.s.Attempts {
-		if a := &d.s.Attempts[k]; a.Candidate == i && a.countsAsFault() && a.Fault.Class != ninelives.ClassFormat {
+		a := &d.s.Attempts[k]
+		repaired := a.Fault != nil && a.Fault.Class == ninelives.ClassFormat && len(a.Fault.Repairs) > 0
+		if a.Candidate == i && a.countsAsFault() && !repaired {
 			n++
 		}
 	}
