@@ -209,7 +209,7 @@ var (
 	roleNoTexts     = texts(no + `|expected one of|does not support|only[^;\n]{0,40}(supported|allowed)|must be (one of|at|the first)|should be (one of|in)|incorrect|not enabled|not one of|is not in|角色信息不正确|at the (beginning|start)`)
 	systemNoTexts   = texts(`(system|developer) (role|message|prompt|instruction)s?[^;\n]{0,40}(not (supported|enabled|allowed|available)|unsupported|must be|should be)|does not support\b[^;\n]{0,40}'?system|(system|developer) instructions? (is|are) not`)
 	knownSystemRE   = texts(`expected one of[^;\n]{0,80}system|(must be|should be|\bsupported|\ballowed|\bvalid)[^;\n]{0,60}\bsystem\b`)
-	prefillTexts    = texts(`prefill|(end|finish|conclude)s? with[^;\n]{0,20}\buser\b|(last|final)[^;\n]{0,30}(message|turn|role)[^;\n]{0,40}(must be|should be|be)[^;\n]{0,20}\b(user|tool)\b|expected last role|cannot continue from|last message[^;\n]{0,20}not[^;\n]{0,10}assistant`)
+	prefillTexts    = texts(`prefill|(end|finish|conclude)s? with[^;\n]{0,20}\buser\b|(last|final)[^;\n]{0,30}(message|turn|role)[^;\n]{0,40}(must be|should be|be)[^;\n]{0,20}\b(user|tool)\b|(last|final)[^;\n]{0,30}(message|turn|content)[^;\n]{0,20}\bfrom (a |the )?'?user\b|expected last role|cannot continue from|last message[^;\n]{0,20}not[^;\n]{0,10}assistant`)
 	jinjaRolesTexts = texts(`(jinja|template|raise_exception)[^;\n]*`)
 )
 

@@ -32,7 +32,7 @@ func written(rs []ninelives.Repair) string {
 func TestRepairsAreFoundInTheWordsOfManyServers(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		// The answer limit has two names.
-		{"Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.", "rename max tokens → max_completion_tokens"},
+		{"Unsupported parameter: 'max_tokens' cannot be used with this model. Try 'max_completion_tokens'.", "rename max tokens → max_completion_tokens"},
 		{"max_tokens is not supported for reasoning models, please use max_completion_tokens", "rename max tokens → max_completion_tokens"},
 		{"max_completion_tokens: Extra inputs are not permitted", "rename max tokens → max_tokens"},
 		{"Unknown field `max_completion_tokens`; did you mean `max_tokens`?", "rename max tokens → max_tokens"},
@@ -52,7 +52,7 @@ func TestRepairsAreFoundInTheWordsOfManyServers(t *testing.T) {
 		{"max_tokens should be less than 8193", "clamp max tokens → 8192"},
 
 		// Values of sampling parameters.
-		{"Unsupported value: 'top_p' does not support 0.9 with this model. Only the default (1) value is supported.", "drop parameter top_p"},
+		{"Unsupported value: 'top_p' does not support 0.9 here, only its default (1).", "drop parameter top_p"},
 		{"invalid temperature: only 1 is allowed for this model", "drop parameter temperature"},
 		{"`temperature` may only be set to 1 when thinking is enabled.", "drop parameter temperature"},
 		{"`temperature` is deprecated for this model.", "drop parameter temperature"},
@@ -75,18 +75,18 @@ func TestRepairsAreFoundInTheWordsOfManyServers(t *testing.T) {
 		{"some_new_switch: Extra inputs are not permitted", "drop parameter some_new_switch"},
 
 		// Streams.
-		{"Unrecognized request argument supplied: stream_options. Please get in touch.", "no stream usage"},
+		{"Unrecognized request argument: stream_options. Please get in touch.", "no stream usage"},
 		{"Unknown parameter: 'stream_options'.", "no stream usage"},
 		{"property 'stream_options' is unsupported, did you mean 'stream'?", "no stream usage"},
 		{"Argument not supported: stream_options", "no stream usage"},
 		{"stream_options.include_usage is not supported", "no stream usage"},
-		{"Unsupported value: 'stream' does not support true with this model. Only the default (false) value is supported.", "no stream"},
+		{"Unsupported value: 'stream' does not support true here, only its default (false).", "no stream"},
 		{"This model does not support streaming.", "no stream"},
 		{"Cannot use tools with stream", "no stream"},
 		{"Streaming is not supported for this model, set stream to false", "no stream"},
 
 		// Structured output.
-		{"This response_format type is unavailable now", "weaken schema → json_object"},
+		{"That response_format type is unavailable at present", "weaken schema → json_object"},
 		{"'response_format' of type 'json_schema' is not supported with this model", "weaken schema → json_object"},
 		{"Invalid parameter: response_format must be one of text, json_object", "weaken schema → json_object"},
 		{"response_format json_object is not supported by this model", "weaken schema"},
@@ -107,11 +107,13 @@ func TestRepairsAreFoundInTheWordsOfManyServers(t *testing.T) {
 		{"Conversation roles must alternate user/assistant/user/assistant/...", "merge roles"},
 		{"This endpoint does not support successive user messages; interleave them", "merge roles"},
 		{"messages: roles must alternate between \"user\" and \"assistant\", but found multiple \"user\" roles in a row", "merge roles"},
-		{"Unexpected role 'user' after role 'tool'", "bridge tool user"},
+		{"Unexpected role 'user' right after role 'tool'", "bridge tool user"},
 		{"Unexpected role 'tool' after role 'user'", "repair history"},
 		{"Unexpected role 'user' after role 'user'", "merge roles"},
 		{"This model does not support assistant message prefill. The conversation must end with a user message.", "no prefill"},
 		{"Expected last role User or Tool (or Assistant with prefix True) for serving but got assistant", "no prefill"},
+		{"Please ensure that the last message is from the user.", "no prefill"},
+		{"The final turn has to come from a user", "no prefill"},
 
 		// Images.
 		{"messages[0]: unknown variant `image_url`, expected `text`", "downgrade images"},
@@ -130,17 +132,17 @@ func TestRepairsAreFoundInTheWordsOfManyServers(t *testing.T) {
 		{"Function calling is not supported for this model", "drop tools"},
 		{"Thinking mode does not support this tool_choice", "drop parameter tool_choice"},
 		{"Tool choice 'required' is not supported", "drop parameter tool_choice"},
-		{"Invalid schema for function 'f': In context=(), 'additionalProperties' is required to be supplied and to be false.", "drop strict"},
+		{"Invalid schema for function 'g': In context=('a',), 'additionalProperties' is required to be supplied and to be false.", "drop strict"},
 		{"Invalid schema for response_format 'o': In context=(), 'required' is required to be supplied and to be an array including every key in properties.", "drop strict"},
 		{"tools.0.custom.strict: Extra inputs are not permitted", "drop strict"},
 		{"Invalid schema for function 'f': In context=('properties', 'q'), 'minLength' is not permitted.", "drop schema keyword minLength"},
 		{"Invalid JSON payload received. Unknown name \"$schema\" at 'tools[0].function_declarations[0].parameters': Cannot find field.\nInvalid JSON payload received. Unknown name \"additionalProperties\" at 'tools[0].function_declarations[0].parameters': Cannot find field.", "drop schema keyword $schema; drop schema keyword additionalProperties"},
 
 		// History.
-		{"messages: text content blocks must be non-empty", "repair history"},
+		{"messages.4: text content blocks have to be non-empty", "repair history"},
 		{"messages.3.content.0: text content blocks must contain non-whitespace text", "repair history"},
 		{"all messages must have non-empty content except for the optional final assistant message", "repair history"},
-		{"messages: final assistant content cannot end with trailing whitespace", "repair history"},
+		{"the final assistant content may not end with trailing whitespace", "repair history"},
 		{"messages.2: `tool_use` ids were found without `tool_result` blocks immediately after: toolu_9.", "repair history"},
 		{"messages.0.content.1: unexpected `tool_use_id` found in `tool_result` blocks: toolu_9", "repair history"},
 		{"An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'.", "repair history"},
@@ -153,23 +155,23 @@ func TestRepairsAreFoundInTheWordsOfManyServers(t *testing.T) {
 
 		// Reasoning.
 		{"Missing `reasoning_content` field in the assistant message at message index 7.", "replay reasoning reasoning_content → require_always"},
-		{"The `reasoning_content` in the thinking mode must be passed back to the API.", "replay reasoning reasoning_content → require_always"},
+		{"`reasoning_content` of the thinking mode must be sent back to the API.", "replay reasoning reasoning_content → require_always"},
 		{"The `content[].thinking` in the thinking mode must be passed back to the API.", "replay reasoning thinking → require_always"},
 		{"thinking is enabled but reasoning_content is missing in assistant tool call message at index 3", "replay reasoning reasoning_content → require_on_tool_calls"},
 		{"messages.1.assistant.reasoning_content: Extra inputs are not permitted", "replay reasoning reasoning_content → forbid; strip field reasoning_content"},
 		{"Unknown parameter: 'messages[1].reasoning_content'.", "replay reasoning reasoning_content → forbid; strip field reasoning_content"},
 		{"reasoning_content must not be included in the messages", "replay reasoning reasoning_content → forbid; strip field reasoning_content"},
 		{"messages.1.content.0: Invalid `signature` in `thinking` block", "drop reasoning (once)"},
-		{"messages.1.content.0: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified.", "drop reasoning (once)"},
+		{"messages.3: `thinking` blocks of the latest assistant message cannot be modified.", "drop reasoning (once)"},
 		{"messages.1.content.0.thinking: each thinking block must contain thinking", "drop reasoning (once)"},
 		{"messages.1.content.0.type: Expected `thinking` or `redacted_thinking`, but found `tool_use`. When `thinking` is enabled, a final `assistant` message must start with a thinking block.", "disable thinking (once)"},
-		{"Function call is missing a thought_signature in functionCall parts.", "dummy signature → skip_thought_signature_validator"},
+		{"The function call in position 2 is missing its thought_signature.", "dummy signature → skip_thought_signature_validator"},
 		{"Item 'rs_1' of type 'reasoning' was provided without its required following item.", "drop reasoning (once)"},
 		{"parameter.enable_thinking must be set to false for non-streaming calls", "disable thinking"},
 		{"This model does not support thinking.", "disable thinking"},
 
 		// Arguments.
-		{"json: cannot unmarshal object into Go struct field .messages.tool_calls.function.arguments of type string", "tool arguments string"},
+		{"json: cannot unmarshal object into Go struct field Request.messages.tool_calls.arguments of type string", "tool arguments string"},
 		{"json: cannot unmarshal string into Go struct field ChatRequest.messages.tool_calls.function.arguments of type api.ToolCallFunctionArguments", "tool arguments object"},
 		{"messages.1.tool_calls.0.function.arguments: Input should be a valid string", "tool arguments string"},
 		{"Can only get item pairs from a mapping. (tool_calls arguments)", "tool arguments object"},
@@ -201,7 +203,7 @@ func TestAllFindingsOfAValidatorAreRepairedAtOnce(t *testing.T) {
 }
 
 func TestASecondComplaintLeadsToTheNextWeakerForm(t *testing.T) {
-	body := said("This response_format type is unavailable now")
+	body := said("That response_format type is unavailable at present")
 	for _, c := range []struct {
 		protocol ninelives.Protocol
 		applied  []ninelives.Repair
@@ -228,10 +230,10 @@ func TestAnAnswerReserveThatDoesNotFitIsLoweredOnce(t *testing.T) {
 	}{
 		{400, "input length and `max_tokens` exceed context limit: 150000 + 60000 > 200000, decrease input length or `max_tokens` and try again", ninelives.ClassContextLength, "clamp max tokens → 50000 (once)"},
 		{400, "input length and `max_tokens` exceed context limit: 250000 + 60000 > 200000", ninelives.ClassContextLength, ""},
-		{400, "This model's maximum context length is 16384 tokens. However, you requested 20000 tokens (4000 in the messages, 16000 in the completion). Please reduce the length of the messages or completion.", ninelives.ClassContextLength, "clamp max tokens → 12384 (once)"},
+		{400, "This model's maximum context length is 16384 tokens. However, you requested 20000 tokens (4000 in the messages, 16000 in the completion). Please shorten it.", ninelives.ClassContextLength, "clamp max tokens → 12384 (once)"},
 		{400, "'max_tokens' is too large: 4096. This model's maximum context length is 4096 tokens and your request has 96 input tokens (4096 > 4096 - 96).", ninelives.ClassContextLength, "clamp max tokens → 4000 (once)"},
 		{422, "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096. Given: 4000 `inputs` tokens and 1000 `max_new_tokens`", ninelives.ClassContextLength, "clamp max tokens → 96 (once)"},
-		{402, "This request requires more credits, or fewer max_tokens. You requested up to 64000 tokens, but can only afford 1,000.", ninelives.ClassBilling, "clamp max tokens → 980 (once)"},
+		{402, "You asked for up to 64000 tokens, but can only afford 1,000.", ninelives.ClassBilling, "clamp max tokens → 980 (once)"},
 		{402, "You requested up to 64000 tokens, but can only afford 0. Add more credits.", ninelives.ClassBilling, ""},
 	} {
 		f := Classify(Answer{Status: c.status, Body: said(c.text)})
