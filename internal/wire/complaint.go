@@ -434,7 +434,7 @@ func (c *complaint) message(a Answer) string {
 	return Redact(s)
 }
 
-var genericRE = texts(`^(error from provider: )?(provider|upstream) returned (an )?error$|^error from provider: provider returned error$`)
+var genericRE = texts(`^(error from \w+: )*(the )?(provider|upstream)( has)? returned (an )?error\b[^:]{0,20}$`)
 
 // squeeze makes a code comparable: lower-case letters and digits only.
 func squeeze(s string) string {
