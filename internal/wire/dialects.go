@@ -310,6 +310,18 @@ func geminiDialect(model string) Dialect {
 	return d
 }
 
+// Param is how a top-level parameter is called here; false if the server
+// rejects it.
+func (d Dialect) Param(name string) (string, bool) {
+	if slices.Contains(d.Drop, name) {
+		return "", false
+	}
+	if own, ok := d.Rename[name]; ok {
+		name = own
+	}
+	return name, true
+}
+
 // DialectNamed finds a dialect by its name; false if there is none of that name.
 func DialectNamed(name string) (Dialect, bool) {
 	name = strings.ToLower(name)

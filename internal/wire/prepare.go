@@ -15,7 +15,7 @@ type Prepared struct {
 	// Names maps tool names as they are now to the caller's own; nil if all are alike.
 	Names map[string]string
 	// Notes tell, a line each, what had to be changed.
-	Notes []string
+	Notes Notes
 }
 
 // Prepare repairs a copy of req so that the target takes it: what a history
@@ -77,15 +77,7 @@ type preparer struct {
 	dialect   Dialect
 	candidate ninelives.Candidate
 	names     map[string]string
-	notes     []string
-}
-
-// note records a change once.
-func (p *preparer) note(format string, args ...any) {
-	n := fmt.Sprintf(format, args...)
-	if !slices.Contains(p.notes, n) {
-		p.notes = append(p.notes, n)
-	}
+	notes     Notes
 }
 
 func (p *preparer) anthropic() bool {
@@ -112,7 +104,7 @@ func (p *preparer) dropMisplaced() {
 		dropped += n - len(m.Parts)
 	}
 	if dropped > 0 {
-		p.note("%d part(s) were left out that a message of their role cannot have", dropped)
+		p.notes.Add("%d part(s) were left out that a message of their role cannot have", dropped)
 	}
 }
 
@@ -139,7 +131,7 @@ func (p *preparer) dropForeignParts() {
 		}
 	}
 	for _, kind := range sortedKeys(kinds) {
-		p.note("%d part(s) of type %s were not sent: %s has no such part", kinds[kind], kind, p.candidate.Protocol)
+		p.notes.Add("%d part(s) of type %s were not sent: %s has no such part", kinds[kind], kind, p.candidate.Protocol)
 	}
 }
 
@@ -172,10 +164,10 @@ func (p *preparer) replaceMedia() {
 		}
 	}
 	if images > 0 {
-		p.note("%d image(s) were not sent: %s does not take them there", images, p.candidate.Name())
+		p.notes.Add("%d image(s) were not sent: %s does not take them there", images, p.candidate.Name())
 	}
 	if files > 0 {
-		p.note("%d file(s) were not sent: %s does not take them there", files, p.candidate.Name())
+		p.notes.Add("%d file(s) were not sent: %s does not take them there", files, p.candidate.Name())
 	}
 }
 
@@ -275,10 +267,10 @@ func (p *preparer) dropEmpty() {
 		return drop
 	})
 	if texts > 0 {
-		p.note("%d empty text(s) were left out", texts)
+		p.notes.Add("%d empty text(s) were left out", texts)
 	}
 	if messages > 0 {
-		p.note("%d empty message(s) were left out", messages)
+		p.notes.Add("%d empty message(s) were left out", messages)
 	}
 }
 

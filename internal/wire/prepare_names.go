@@ -72,7 +72,7 @@ func (p *preparer) mapToolNames() {
 		taken[short] = true
 		sent[name], p.names[short] = short, name
 	}
-	p.note("%d tool name(s) were rewritten: %s takes letters, digits, _ and -, at most %d", len(bad), p.candidate.Name(), limit)
+	p.notes.Add("%d tool name(s) were rewritten: %s takes letters, digits, _ and -, at most %d", len(bad), p.candidate.Name(), limit)
 	for i := range p.req.Tools {
 		if p.req.Tools[i].Kind == "" {
 			p.req.Tools[i].Name = sent[p.req.Tools[i].Name]

@@ -72,13 +72,13 @@ func (p *preparer) filterReasoning() {
 		p.filterSignatures(m)
 	}
 	if foreign > 0 {
-		p.note("signed reasoning of another model was left out (%d part(s)): only its maker can read it", foreign)
+		p.notes.Add("signed reasoning of another model was left out (%d part(s)): only its maker can read it", foreign)
 	}
 	if plain > 0 {
-		p.note("reasoning of another model was left out (%d part(s)): %s has no place for it", plain, p.candidate.Name())
+		p.notes.Add("reasoning of another model was left out (%d part(s)): %s has no place for it", plain, p.candidate.Name())
 	}
 	if asked > 0 {
-		p.note("no earlier reasoning was sent to %s", p.candidate.Name())
+		p.notes.Add("no earlier reasoning was sent to %s", p.candidate.Name())
 	}
 }
 

@@ -59,7 +59,7 @@ func (p *preparer) instructionsToUser() {
 	if !slices.ContainsFunc(messages, system) {
 		return
 	}
-	p.note("system instructions were sent as user text: %s has no system role", p.candidate.Name())
+	p.notes.Add("system instructions were sent as user text: %s has no system role", p.candidate.Name())
 	var out []ninelives.Message
 	if lead > 0 {
 		head := ninelives.Message{Role: ninelives.RoleUser}
@@ -164,7 +164,7 @@ func (p *preparer) endWithUser() {
 	}
 	if !prefill {
 		p.req.Messages = append(p.req.Messages, ninelives.UserText(continueAnswer))
-		p.note("%s cannot continue an answer by itself: it was asked to", p.candidate.Name())
+		p.notes.Add("%s cannot continue an answer by itself: it was asked to", p.candidate.Name())
 	}
 }
 
@@ -180,7 +180,7 @@ func (p *preparer) beginWithUser() {
 			continue
 		case ninelives.RoleAssistant:
 			p.req.Messages = slices.Insert(p.req.Messages, i, ninelives.UserText(conversationStart))
-			p.note("a user message was put before the assistant's first: %s wants to begin with one", p.candidate.Name())
+			p.notes.Add("a user message was put before the assistant's first: %s wants to begin with one", p.candidate.Name())
 		}
 		return
 	}
@@ -195,7 +195,7 @@ func (p *preparer) bridge() {
 	for i := len(p.req.Messages) - 1; i > 0; i-- {
 		if p.req.Messages[i].Role == ninelives.RoleUser && p.req.Messages[i-1].Role == ninelives.RoleTool {
 			p.req.Messages = slices.Insert(p.req.Messages, i, ninelives.AssistantText(bridgeText))
-			p.note("an assistant message was put between a tool result and the user's text: %s does not take one after the other", p.candidate.Name())
+			p.notes.Add("an assistant message was put between a tool result and the user's text: %s does not take one after the other", p.candidate.Name())
 		}
 	}
 }

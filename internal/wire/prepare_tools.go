@@ -89,10 +89,10 @@ func (p *preparer) pairResults() {
 	}
 	p.req.Messages = out
 	if moved > 0 {
-		p.note("%d tool result(s) were moved to right after their calls", moved)
+		p.notes.Add("%d tool result(s) were moved to right after their calls", moved)
 	}
 	if missing > 0 {
-		p.note("%d tool call(s) had no result: the model is told that they were interrupted and may or may not have taken effect", missing)
+		p.notes.Add("%d tool call(s) had no result: the model is told that they were interrupted and may or may not have taken effect", missing)
 	}
 }
 
@@ -163,7 +163,7 @@ func (p *preparer) matchResults() map[place]place {
 		}
 	}
 	if orphans > 0 {
-		p.note("%d tool result(s) without a call were left out", orphans)
+		p.notes.Add("%d tool result(s) without a call were left out", orphans)
 	}
 	return answers
 }
@@ -255,7 +255,7 @@ func (p *preparer) repairArguments() {
 		}
 	}
 	if len(broken) > 0 {
-		p.note("the arguments of %d past tool call(s) were not a JSON object: sent as {}, with their text in the result", len(broken))
+		p.notes.Add("the arguments of %d past tool call(s) were not a JSON object: sent as {}, with their text in the result", len(broken))
 	}
 }
 
@@ -290,14 +290,14 @@ func (p *preparer) limitTools() {
 			return false
 		}
 		if seen[t.Name] {
-			p.note("tool %s was declared more than once: the first one was sent", t.Name)
+			p.notes.Add("tool %s was declared more than once: the first one was sent", t.Name)
 			return true
 		}
 		seen[t.Name] = true
 		return false
 	})
 	if p.dialect.NoTools && len(p.req.Tools) > 0 {
-		p.note("%d tool(s) were not sent: %s knows no tools", len(p.req.Tools), p.candidate.Name())
+		p.notes.Add("%d tool(s) were not sent: %s knows no tools", len(p.req.Tools), p.candidate.Name())
 		p.req.Tools = nil
 	}
 	if len(p.req.Tools) == 0 {

@@ -13,6 +13,8 @@
 package wire
 
 import (
+	"fmt"
+	"slices"
 	"time"
 
 	ninelives "github.com/ninelives-ai/ninelives"
@@ -27,6 +29,16 @@ type Target struct {
 	Stream bool
 }
 
+// Notes tell, a line each and each once, what could not be sent as it was.
+type Notes []string
+
+// Add adds a line.
+func (n *Notes) Add(format string, args ...any) {
+	if line := fmt.Sprintf(format, args...); !slices.Contains(*n, line) {
+		*n = append(*n, line)
+	}
+}
+
 // Encoded is a request in bytes.
 type Encoded struct {
 	Body []byte
@@ -35,7 +47,7 @@ type Encoded struct {
 	// Names maps tool names as sent back to the caller's own; nil if all are alike.
 	Names map[string]string
 	// Notes tell, a line each, what could not be sent as it was.
-	Notes []string
+	Notes Notes
 	// OutputTool is the tool that the request forces to get structured output;
 	// empty if none. It goes into DecodeOptions.
 	OutputTool string

@@ -1,12 +1,12 @@
 package anthropic
 
 import (
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 
 	ninelives "github.com/ninelives-ai/ninelives"
+	"github.com/ninelives-ai/ninelives/internal/wire"
 	"github.com/ninelives-ai/ninelives/internal/wire/rawjson"
 )
 
@@ -19,14 +19,7 @@ type writer struct {
 	answer bool
 	// fileIDs is set when a block names an uploaded file.
 	fileIDs bool
-	notes   []string
-}
-
-// note tells what could not be sent as it was.
-func (w *writer) note(format string, args ...any) {
-	if n := fmt.Sprintf(format, args...); !slices.Contains(w.notes, n) {
-		w.notes = append(w.notes, n)
-	}
+	notes   wire.Notes
 }
 
 func (w *writer) allows(name string) bool { return !slices.Contains(w.strip, name) }
@@ -213,7 +206,7 @@ func (w *writer) document(p ninelives.File) {
 	}
 	readable := strings.HasPrefix(mediaType, "text/") || slices.Contains(textTypes, mediaType)
 	if len(p.Data) > 0 && !readable && mediaType != "application/pdf" {
-		w.note("a file of type %s was not sent: the protocol takes PDF and text", mediaType)
+		w.notes.Add("a file of type %s was not sent: the protocol takes PDF and text", mediaType)
 		w.text(ninelives.Text{Text: "[attached file not sent: this provider does not accept files of its type] " + p.Name})
 		return
 	}

@@ -37,7 +37,7 @@ func (e *request) limitCacheHints() {
 	if over <= 0 {
 		return
 	}
-	e.w.note("the earliest %d cache hint(s) of the conversation were not sent: the protocol takes %d", over, maxCacheHints)
+	e.w.notes.Add("the earliest %d cache hint(s) of the conversation were not sent: the protocol takes %d", over, maxCacheHints)
 	for i, m := range e.req.Messages {
 		if m.Role == ninelives.RoleSystem && m.Extra.For(protocol) == nil {
 			continue

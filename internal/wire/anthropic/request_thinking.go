@@ -58,7 +58,7 @@ func (e *request) thinking() thinking {
 		t.maxTokens, limit = c, c
 	}
 	if why := e.conflict(t); why != "" {
-		e.w.note("thinking was switched off: %s", why)
+		e.w.notes.Add("thinking was switched off: %s", why)
 		t.drop()
 	}
 	if t.kind == "enabled" && t.budget >= t.maxTokens {
@@ -66,11 +66,11 @@ func (e *request) thinking() thinking {
 		case limit == 0:
 			t.maxTokens = t.budget + defaultMaxTokens
 		case limit > minBudget:
-			e.w.note("the thinking budget of %d tokens was cut to fit the output limit of %d", t.budget, limit)
+			e.w.notes.Add("the thinking budget of %d tokens was cut to fit the output limit of %d", t.budget, limit)
 			t.budget = max(minBudget, limit/2)
 			t.raw = enabled(t.budget)
 		default:
-			e.w.note("thinking was switched off: the output limit of %d tokens leaves no room for it", limit)
+			e.w.notes.Add("thinking was switched off: the output limit of %d tokens leaves no room for it", limit)
 			t.drop()
 		}
 	}

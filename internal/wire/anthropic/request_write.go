@@ -83,7 +83,7 @@ func (e *request) check() error {
 func (e *request) param(name string) bool {
 	if slices.Contains(e.target.Dialect.Drop, name) {
 		if name != "model" && name != "stream" {
-			e.w.note("%s was not sent: %s does not take it", name, e.target.Candidate.Name())
+			e.w.notes.Add("%s was not sent: %s does not take it", name, e.target.Candidate.Name())
 		}
 		return false
 	}
@@ -200,7 +200,7 @@ func (e *request) tools(think thinking) {
 	var tools []ninelives.Tool
 	for _, t := range req.Tools {
 		if t.Kind != "" && t.Extra.For(protocol) == nil {
-			w.note("tool %s was not sent: only the provider that offers %s has it", t.Name, t.Kind)
+			w.notes.Add("tool %s was not sent: only the provider that offers %s has it", t.Name, t.Kind)
 			continue
 		}
 		tools = append(tools, t)
@@ -232,7 +232,7 @@ func (e *request) tool(t ninelives.Tool) {
 	}
 	schema, merged := toolSchema(t.Schema)
 	if merged {
-		w.note("the alternatives in the schema of tool %s were sent as one object: the protocol takes none at the top", t.Name)
+		w.notes.Add("the alternatives in the schema of tool %s were sent as one object: the protocol takes none at the top", t.Name)
 	}
 	w.RawMember("input_schema", rawjson.DropKeywords(schema, e.target.Dialect.SchemaDrop))
 	if t.Strict != nil && !e.target.Dialect.NoStrict && w.allows("strict") {
@@ -291,10 +291,10 @@ func (e *request) sampling(think thinking) {
 	if v := req.Temperature; v != nil {
 		switch t := *v; {
 		case think.on() && t != 1:
-			w.note("temperature was not sent: thinking only goes with 1")
+			w.notes.Add("temperature was not sent: thinking only goes with 1")
 		case e.param("temperature"):
 			if t > 1 {
-				w.note("temperature %g was sent as 1, the protocol's largest", t)
+				w.notes.Add("temperature %g was sent as 1, the protocol's largest", t)
 				t = 1
 			}
 			w.Float(t)
@@ -302,14 +302,14 @@ func (e *request) sampling(think thinking) {
 	}
 	if v := req.TopP; v != nil {
 		if think.on() && *v < 0.95 {
-			w.note("top_p was not sent: thinking only goes with 0.95 or more")
+			w.notes.Add("top_p was not sent: thinking only goes with 0.95 or more")
 		} else if e.param("top_p") {
 			w.Float(*v)
 		}
 	}
 	if v := req.TopK; v != nil {
 		if think.on() {
-			w.note("top_k was not sent: it does not go with thinking")
+			w.notes.Add("top_k was not sent: it does not go with thinking")
 		} else if e.param("top_k") {
 			w.Int(int64(*v))
 		}
@@ -317,7 +317,7 @@ func (e *request) sampling(think thinking) {
 	var stop []string
 	for _, s := range req.Stop {
 		if blank(s) {
-			w.note("a stop sequence of nothing but white space was not sent: it is rejected")
+			w.notes.Add("a stop sequence of nothing but white space was not sent: it is rejected")
 			continue
 		}
 		stop = append(stop, s)
@@ -337,7 +337,7 @@ func (e *request) sampling(think thinking) {
 		{"n", req.N > 1}, {"logprobs", req.Logprobs}, {"metadata", len(req.Metadata) > 0},
 	} {
 		if p.set {
-			w.note("%s was not sent: the protocol has no such parameter", p.name)
+			w.notes.Add("%s was not sent: the protocol has no such parameter", p.name)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package gemini
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -26,7 +25,7 @@ func EncodeRequest(req *ninelives.Request, t wire.Target) (wire.Encoded, error) 
 	}
 	prepared := wire.Prepare(req, t)
 	e := request{req: prepared.Request, target: t, support: support, notes: prepared.Notes}
-	e.w = writer{skip: t.Dialect.StripFields, note: e.note}
+	e.w = writer{skip: t.Dialect.StripFields, note: e.notes.Add}
 	if len(e.req.Messages) == 0 {
 		return wire.Encoded{}, &ninelives.Fault{
 			Class: ninelives.ClassFormat, Scope: ninelives.ScopeRequest, Phase: ninelives.PhasePrepare, Billed: ninelives.BilledNo,
@@ -44,25 +43,16 @@ type request struct {
 	support ninelives.SchemaSupport
 	forced  string // the tool that stands in for a schema
 	w       writer
-	notes   []string
-}
-
-func (e *request) note(format string, args ...any) {
-	if n := fmt.Sprintf(format, args...); !slices.Contains(e.notes, n) {
-		e.notes = append(e.notes, n)
-	}
+	notes   wire.Notes
 }
 
 // param begins a parameter; false if the server rejects it.
 func (e *request) param(name string) bool {
-	if slices.Contains(e.target.Dialect.Drop, name) {
-		return false
+	name, ok := e.target.Dialect.Param(name)
+	if ok {
+		e.w.Name(name)
 	}
-	if own, ok := e.target.Dialect.Rename[name]; ok {
-		name = own
-	}
-	e.w.Name(name)
-	return true
+	return ok
 }
 
 func (e *request) write() {
@@ -87,12 +77,12 @@ func (e *request) contents() {
 			continue
 		}
 		if len(rest) > 0 {
-			e.note("an instruction in the middle of the conversation was sent at its head: %s has no other place for it", e.target.Candidate.Name())
+			e.notes.Add("an instruction in the middle of the conversation was sent at its head: %s has no other place for it", e.target.Candidate.Name())
 		}
 		system = append(system, m)
 	}
 	if len(rest) == 0 {
-		e.note("the instructions were sent as the user's text: there is no other message")
+		e.notes.Add("the instructions were sent as the user's text: there is no other message")
 		for _, m := range system {
 			m.Role = ninelives.RoleUser
 			rest = append(rest, m)
@@ -159,7 +149,7 @@ func (e *request) tools(config []byte) {
 		case t.Extra.For(ninelives.Gemini) != nil:
 			own = append(own, t)
 		default:
-			e.note("tool %s was not sent: %s has none of that kind", t.Kind, e.target.Candidate.Name())
+			e.notes.Add("tool %s was not sent: %s has none of that kind", t.Kind, e.target.Candidate.Name())
 		}
 	}
 	choice := req.ToolChoice
@@ -190,7 +180,7 @@ func (e *request) tools(config []byte) {
 	}
 	w.Close(']')
 	if p := req.ParallelTools; p != nil && !*p {
-		e.note("several calls at once cannot be forbidden: %s has no such parameter", e.target.Candidate.Name())
+		e.notes.Add("several calls at once cannot be forbidden: %s has no such parameter", e.target.Candidate.Name())
 	}
 	e.toolChoice(choice, config)
 }
@@ -272,7 +262,7 @@ func (e *request) generation(extra []byte) {
 	at := w.Open('{')
 	if n := req.MaxTokens; n > 0 {
 		if most := e.target.Dialect.MaxTokensCap; most > 0 && n > most {
-			e.note("the limit of %d tokens was lowered to %d, which is the most that %s takes", n, most, e.target.Candidate.Name())
+			e.notes.Add("the limit of %d tokens was lowered to %d, which is the most that %s takes", n, most, e.target.Candidate.Name())
 			n = most
 		}
 		if e.param("maxOutputTokens") {
@@ -380,7 +370,7 @@ func (e *request) thinking() {
 	case effort != "" && d.EffortParam == "thinkingBudget" && known:
 		w.IntMember("thinkingBudget", int64(budget))
 	case effort == "xhigh":
-		e.note("the effort xhigh was sent as high, which is the most that %s has", e.target.Candidate.Name())
+		e.notes.Add("the effort xhigh was sent as high, which is the most that %s has", e.target.Candidate.Name())
 		w.StringMember("thinkingLevel", "high")
 	case effort != "":
 		w.StringMember("thinkingLevel", strings.ToLower(effort))

@@ -299,9 +299,9 @@ func (d *requestReader) generation(raw []byte) bool {
 		case "maxOutputTokens":
 			req.MaxTokens, known = count(m.Value)
 		case "temperature":
-			req.Temperature, known = number(m.Value)
+			req.Temperature, known = rawjson.Optional(rawjson.Float(m.Value))
 		case "topP":
-			req.TopP, known = number(m.Value)
+			req.TopP, known = rawjson.Optional(rawjson.Float(m.Value))
 		case "topK":
 			var n int64
 			if n, known = rawjson.Int(m.Value); known {
@@ -314,9 +314,9 @@ func (d *requestReader) generation(raw []byte) bool {
 				req.Seed = &n
 			}
 		case "presencePenalty":
-			req.PresencePenalty, known = number(m.Value)
+			req.PresencePenalty, known = rawjson.Optional(rawjson.Float(m.Value))
 		case "frequencyPenalty":
-			req.FrequencyPenalty, known = number(m.Value)
+			req.FrequencyPenalty, known = rawjson.Optional(rawjson.Float(m.Value))
 		case "stopSequences":
 			for el := range rawjson.Elements(m.Value) {
 				req.Stop = append(req.Stop, rawjson.String(el))
@@ -393,14 +393,6 @@ func readThinking(o *ninelives.ReasoningOptions, raw []byte) bool {
 	}
 	o.Extra = extraOf(rest.Object())
 	return true
-}
-
-func number(raw []byte) (*float64, bool) {
-	v, ok := rawjson.Float(raw)
-	if !ok {
-		return nil, false
-	}
-	return &v, true
 }
 
 // count is a whole number above zero.

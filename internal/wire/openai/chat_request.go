@@ -24,7 +24,7 @@ func EncodeChatRequest(req *ninelives.Request, t wire.Target) (wire.Encoded, err
 	}
 	prepared := wire.Prepare(req, t)
 	e := chatRequest{req: prepared.Request, target: t, support: support}
-	e.w = chatWriter{dialect: &t.Dialect, replayField: chatReplayField(t), request: true, note: e.note}
+	e.w = chatWriter{dialect: &t.Dialect, replayField: chatReplayField(t), request: true, note: e.notes.Add}
 	e.notes = prepared.Notes
 	if len(e.req.Messages) == 0 {
 		return wire.Encoded{}, chatBadRequest(t.Candidate.Name(), "the request has no message that can be sent")
@@ -70,25 +70,16 @@ type chatRequest struct {
 	support ninelives.SchemaSupport
 	forced  string // the tool that stands in for a schema
 	w       chatWriter
-	notes   []string
-}
-
-func (e *chatRequest) note(format string, args ...any) {
-	if n := fmt.Sprintf(format, args...); !slices.Contains(e.notes, n) {
-		e.notes = append(e.notes, n)
-	}
+	notes   wire.Notes
 }
 
 // param begins a top-level parameter; false if the server rejects it.
 func (e *chatRequest) param(name string) bool {
-	if slices.Contains(e.target.Dialect.Drop, name) {
-		return false
+	name, ok := e.target.Dialect.Param(name)
+	if ok {
+		e.w.Name(name)
 	}
-	if own, ok := e.target.Dialect.Rename[name]; ok {
-		name = own
-	}
-	e.w.Name(name)
-	return true
+	return ok
 }
 
 func (e *chatRequest) write() {
@@ -144,7 +135,7 @@ func (e *chatRequest) limits() {
 			field = "max_tokens"
 		}
 		if d.MaxTokensCap > 0 && n > d.MaxTokensCap {
-			e.note("the limit of %d tokens was lowered to %d, which is the most that %s takes", n, d.MaxTokensCap, e.target.Candidate.Name())
+			e.notes.Add("the limit of %d tokens was lowered to %d, which is the most that %s takes", n, d.MaxTokensCap, e.target.Candidate.Name())
 			n = d.MaxTokensCap
 		}
 		if e.param(field) {
@@ -190,7 +181,7 @@ func (e *chatRequest) tools() {
 	var tools []ninelives.Tool
 	for _, t := range req.Tools {
 		if t.Kind != "" && t.Extra.For(ninelives.OpenAIChat) == nil {
-			e.note("tool %s was not sent: %s has none of that kind", t.Kind, e.target.Candidate.Name())
+			e.notes.Add("tool %s was not sent: %s has none of that kind", t.Kind, e.target.Candidate.Name())
 			continue
 		}
 		tools = append(tools, t)

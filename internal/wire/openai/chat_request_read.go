@@ -44,7 +44,7 @@ func DecodeChatRequest(body []byte) (wire.Incoming, error) {
 		case "tool_choice", "function_call":
 			known = chatToolChoice(&req.ToolChoice, m.Value)
 		case "parallel_tool_calls":
-			req.ParallelTools, known = chatBool(m.Value)
+			req.ParallelTools, known = rawjson.Optional(rawjson.Bool(m.Value))
 		case "max_tokens":
 			if limit, known = chatCount(m.Value); req.MaxTokens == 0 {
 				req.MaxTokens = limit
@@ -54,9 +54,9 @@ func DecodeChatRequest(body []byte) (wire.Incoming, error) {
 				req.MaxTokens = limit
 			}
 		case "temperature":
-			req.Temperature, known = chatFloat(m.Value)
+			req.Temperature, known = rawjson.Optional(rawjson.Float(m.Value))
 		case "top_p":
-			req.TopP, known = chatFloat(m.Value)
+			req.TopP, known = rawjson.Optional(rawjson.Float(m.Value))
 		case "top_k":
 			var n int
 			if n, known = chatCount(m.Value); known {
@@ -70,9 +70,9 @@ func DecodeChatRequest(body []byte) (wire.Incoming, error) {
 		case "stop":
 			req.Stop, known = chatStop(m.Value)
 		case "frequency_penalty":
-			req.FrequencyPenalty, known = chatFloat(m.Value)
+			req.FrequencyPenalty, known = rawjson.Optional(rawjson.Float(m.Value))
 		case "presence_penalty":
-			req.PresencePenalty, known = chatFloat(m.Value)
+			req.PresencePenalty, known = rawjson.Optional(rawjson.Float(m.Value))
 		case "n":
 			req.N, known = chatCount(m.Value)
 		case "logprobs":
@@ -123,22 +123,6 @@ func chatNullable(name string) bool {
 		return true
 	}
 	return false
-}
-
-func chatBool(v []byte) (*bool, bool) {
-	b, ok := rawjson.Bool(v)
-	if !ok {
-		return nil, false
-	}
-	return &b, true
-}
-
-func chatFloat(v []byte) (*float64, bool) {
-	f, ok := rawjson.Float(v)
-	if !ok {
-		return nil, false
-	}
-	return &f, true
 }
 
 // chatCount is a whole number that is not negative.
@@ -228,7 +212,7 @@ func chatOutput(v []byte) (*ninelives.Output, bool) {
 			Description: rawjson.String(rawjson.Get(form, "description")),
 			Schema:      append([]byte(nil), schema...),
 		}
-		o.Strict, _ = chatBool(rawjson.Get(form, "strict"))
+		o.Strict, _ = rawjson.Optional(rawjson.Bool(rawjson.Get(form, "strict")))
 		return o, true
 	}
 	return nil, false
@@ -258,7 +242,7 @@ func chatFunction(function, tool []byte) ninelives.Tool {
 				t.Schema = append([]byte(nil), m.Value...)
 			}
 		case "strict":
-			if b, ok := chatBool(m.Value); ok {
+			if b, ok := rawjson.Optional(rawjson.Bool(m.Value)); ok {
 				t.Strict = b
 			}
 		default:

@@ -35,7 +35,7 @@ func EncodeResponsesRequest(req *ninelives.Request, t wire.Target) (wire.Encoded
 		ownReasoning: responsesWantsReasoning(t),
 		noIDs:        responsesReasoningParts(prepared.Request) < responsesReasoningParts(req),
 	}
-	e.w.note = e.note
+	e.w.note = e.notes.Add
 	if len(e.req.Messages) == 0 {
 		fault := responsesBadRequest("the request has no message that can be sent")
 		fault.Candidate = t.Candidate.Name()
@@ -125,25 +125,16 @@ type responsesRequest struct {
 	support ninelives.SchemaSupport
 	forced  string // the tool that stands in for a schema
 	w       responsesWriter
-	notes   []string
-}
-
-func (e *responsesRequest) note(format string, args ...any) {
-	if n := fmt.Sprintf(format, args...); !slices.Contains(e.notes, n) {
-		e.notes = append(e.notes, n)
-	}
+	notes   wire.Notes
 }
 
 // param begins a top-level parameter; false if the server rejects it.
 func (e *responsesRequest) param(name string) bool {
-	if slices.Contains(e.target.Dialect.Drop, name) {
-		return false
+	name, ok := e.target.Dialect.Param(name)
+	if ok {
+		e.w.Name(name)
 	}
-	if own, ok := e.target.Dialect.Rename[name]; ok {
-		name = own
-	}
-	e.w.Name(name)
-	return true
+	return ok
 }
 
 func (e *responsesRequest) write() {
@@ -210,7 +201,7 @@ func (e *responsesRequest) tools() {
 		tools = append(tools, t)
 	}
 	if foreign > 0 {
-		e.note("%d tool(s) of another provider were not sent: %s has none of that kind", foreign, e.target.Candidate.Name())
+		e.notes.Add("%d tool(s) of another provider were not sent: %s has none of that kind", foreign, e.target.Candidate.Name())
 	}
 	choice := req.ToolChoice
 	if e.support == ninelives.SchemaTool {
@@ -292,7 +283,7 @@ func (e *responsesRequest) limits() {
 	// The dialect's name of the limit is one of chat completions.
 	if n := req.MaxTokens; n > 0 && e.param("max_output_tokens") {
 		if d.MaxTokensCap > 0 && n > d.MaxTokensCap {
-			e.note("the output limit was lowered from %d to %d tokens", n, d.MaxTokensCap)
+			e.notes.Add("the output limit was lowered from %d to %d tokens", n, d.MaxTokensCap)
 			n = d.MaxTokensCap
 		}
 		w.Int(int64(n))
@@ -318,7 +309,7 @@ func (e *responsesRequest) limits() {
 		{"top_k", req.TopK != nil}, {"seed", req.Seed != nil}, {"stop", len(req.Stop) > 0}, {"n", req.N > 1},
 	} {
 		if p.set {
-			e.note("%s was not sent: the Responses protocol has no such parameter", p.name)
+			e.notes.Add("%s was not sent: the Responses protocol has no such parameter", p.name)
 		}
 	}
 }
@@ -327,7 +318,7 @@ func (e *responsesRequest) reasoning() {
 	w, r, d := &e.w, e.req.Reasoning, e.target.Dialect
 	extra := r.Extra.For(ninelives.OpenAIResponses)
 	if r.Effort == "" && r.Budget > 0 {
-		e.note("the reasoning budget of %d tokens was not sent: the Responses protocol knows efforts only", r.Budget)
+		e.notes.Add("the reasoning budget of %d tokens was not sent: the Responses protocol knows efforts only", r.Budget)
 	}
 	if r.Effort == "" && r.Summary == "" && extra == nil && !d.NoThinking || !e.param("reasoning") {
 		return

@@ -37,17 +37,17 @@ func DecodeResponsesRequest(body []byte) (wire.Incoming, error) {
 		case "tool_choice":
 			known = responsesToolChoice(&req.ToolChoice, m.Value)
 		case "parallel_tool_calls":
-			req.ParallelTools, known = responsesBool(m.Value)
+			req.ParallelTools, known = rawjson.Optional(rawjson.Bool(m.Value))
 		case "max_output_tokens":
 			req.MaxTokens, known = responsesCount(m.Value)
 		case "temperature":
-			req.Temperature, known = responsesFloat(m.Value)
+			req.Temperature, known = rawjson.Optional(rawjson.Float(m.Value))
 		case "top_p":
-			req.TopP, known = responsesFloat(m.Value)
+			req.TopP, known = rawjson.Optional(rawjson.Float(m.Value))
 		case "frequency_penalty":
-			req.FrequencyPenalty, known = responsesFloat(m.Value)
+			req.FrequencyPenalty, known = rawjson.Optional(rawjson.Float(m.Value))
 		case "presence_penalty":
-			req.PresencePenalty, known = responsesFloat(m.Value)
+			req.PresencePenalty, known = rawjson.Optional(rawjson.Float(m.Value))
 		case "top_logprobs":
 			req.TopLogprobs, known = responsesCount(m.Value)
 		case "reasoning":
@@ -236,7 +236,7 @@ func responsesTools(raw []byte) []ninelives.Tool {
 					t.Schema = bytes.Clone(m.Value)
 				}
 			case "strict":
-				t.Strict, known = responsesBool(m.Value)
+				t.Strict, known = rawjson.Optional(rawjson.Bool(m.Value))
 			default:
 				known = false
 			}
@@ -327,7 +327,7 @@ func responsesOutput(req *ninelives.Request, kept *rawjson.Kept, raw []byte) boo
 				out.Schema = bytes.Clone(m.Value)
 			}
 		case "strict":
-			out.Strict, known = responsesBool(m.Value)
+			out.Strict, known = rawjson.Optional(rawjson.Bool(m.Value))
 		default:
 			known = false
 		}
@@ -366,22 +366,6 @@ func responsesMetadata(raw []byte) (map[string]string, bool) {
 		m[string(el.Name)] = rawjson.String(el.Value)
 	}
 	return m, m != nil
-}
-
-func responsesBool(raw []byte) (*bool, bool) {
-	v, ok := rawjson.Bool(raw)
-	if !ok {
-		return nil, false
-	}
-	return &v, true
-}
-
-func responsesFloat(raw []byte) (*float64, bool) {
-	v, ok := rawjson.Float(raw)
-	if !ok {
-		return nil, false
-	}
-	return &v, true
 }
 
 // responsesCount reads a count; zero and what is no whole number are not taken for one.

@@ -171,6 +171,15 @@ func Is(v []byte, s string) bool {
 	return len(v) > 0 && v[0] == '"' && bytes.IndexByte(v, '\\') >= 0 && String(v) == s
 }
 
+// Optional makes a pointer of what Bool, Float or Int read, nil where they
+// report false.
+func Optional[T any](v T, ok bool) (*T, bool) {
+	if !ok {
+		return nil, false
+	}
+	return &v, true
+}
+
 // Int is a whole number; a fraction of zero counts as whole. It reports false
 // for anything else.
 func Int(v []byte) (int64, bool) {
