@@ -173,6 +173,24 @@ func TestAnswerIsNotContinuedWhereTheCallerForbidsIt(t *testing.T) {
 			})
 		})
 	}
+	t.Run("what cannot be gone on with is given as far as it goes", func(t *testing.T) {
+		for name, resp := range map[string]*ninelives.Response{
+			"further choices":   {Message: message(ninelives.Text{Text: "half"}), Choices: []ninelives.Choice{{Message: ninelives.AssistantText("other")}}},
+			"a provider's tool": {Message: message(ninelives.Opaque{Kind: "search"}, ninelives.Text{Text: "half"})},
+		} {
+			bubble(t, func(t *testing.T, t0 time.Time) {
+				resp.Finish = ninelives.FinishLength
+				a := model("a", step{text("half"), end(resp)})
+				s := ask(t, healed(a, Fallback(model("b", says("hello")))))
+				if s.err != nil {
+					t.Fatal(name, s.err)
+				}
+				equal(t, name+": asked", len(a.asked), 1)
+				equal(t, name+": text", s.resp.Text(), "half")
+				equal(t, name+": flag", s.resp.Finish, ninelives.FinishLength)
+			})
+		}
+	})
 	t.Run("a form", func(t *testing.T) {
 		bubble(t, func(t *testing.T, t0 time.Time) {
 			a := model("a", half)

@@ -11,9 +11,9 @@
 // judge.go judges answers. policy.go and presets.go are the numbers.
 //
 // driver.go and call.go do what is decided; take.go is one attempt, hedge.go a
-// race of two, rescue.go and seam.go continue what was cut, finish.go ends the
-// call. health.go remembers how candidates fare. Nothing else in this module
-// retries, backs off or chooses a candidate.
+// race of two; rescue.go, joint.go and seam.go continue what was cut; finish.go
+// ends the call. health.go remembers how candidates fare. Nothing else in this
+// module retries, backs off or chooses a candidate.
 //
 // docs/healing.md and docs/health.md have the pictures.
 package heal

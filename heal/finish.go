@@ -33,8 +33,12 @@ func (c *call) accept(d Decision) {
 	answer.Candidate = c.links[last.Candidate].name
 	answer.IsFallback = last.Candidate != 0
 	answer.Attempts = c.requests()
-	if last.Outcome == ninelives.OutcomeTruncated && answer.Finish != ninelives.FinishLength && !d.Default {
+	switch { // whatever the provider called it, the flag says what it is
+	case d.Default:
+	case last.Outcome == ninelives.OutcomeTruncated:
 		answer.Finish = ninelives.FinishLength
+	case last.Outcome == ninelives.OutcomeRefused:
+		answer.Finish = ninelives.FinishRefusal
 	}
 	if c.found.output != nil && !d.Default {
 		answer.Output = c.found.output

@@ -227,23 +227,37 @@ func malformed(parts []ninelives.Part) (ninelives.ToolCall, string) {
 	return ninelives.ToolCall{}, ""
 }
 
-// textOnly says that an answer is text, and perhaps the thinking before it.
+// textOnly says that an answer is one text, and perhaps the thinking before it.
 func textOnly(resp *ninelives.Response) bool {
-	parts := resp.Message.Parts
-	if len(parts) == 0 || len(resp.Choices) > 0 {
-		return false
-	}
-	if _, ok := parts[len(parts)-1].(ninelives.Text); !ok {
-		return false
-	}
-	for _, p := range parts {
+	for _, p := range resp.Message.Parts {
 		switch p.(type) {
 		case ninelives.Text, ninelives.Reasoning:
 		default:
 			return false
 		}
 	}
-	return !blank(resp.Text())
+	return readable(resp) && len(resp.Choices) == 0
+}
+
+// readable says that an answer that was cut may be read as far as it goes: it
+// calls no tool and ends in text.
+func readable(resp *ninelives.Response) bool {
+	parts := resp.Message.Parts
+	if len(parts) == 0 || callsTools(parts) || blank(resp.Text()) {
+		return false
+	}
+	_, ok := parts[len(parts)-1].(ninelives.Text)
+	return ok
+}
+
+// callsTools says that a part is a tool call.
+func callsTools(parts []ninelives.Part) bool {
+	for _, p := range parts {
+		if _, ok := p.(ninelives.ToolCall); ok {
+			return true
+		}
+	}
+	return false
 }
 
 // opaque says that a part is of a kind that only its provider understands,

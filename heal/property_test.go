@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"strconv"
 	"strings"
@@ -66,70 +67,123 @@ func drawFault(t *rapid.T) *ninelives.Fault {
 	return f
 }
 
-// drawStep draws what happens to one request. Texts are made of the words of
-// one candidate's one request, so that no two of them can be mixed up.
-func drawStep(t *rapid.T, tag string) step {
-	var s step
-	pause := func(name string) {
-		if rapid.Bool().Draw(t, name+" pauses") {
-			s = append(s, wait(time.Duration(rapid.IntRange(1, 20_000).Draw(t, name))*time.Millisecond))
-		}
+// draft is an answer being drawn: its parts, and the events that show them,
+// numbered as a provider numbers them.
+type draft struct {
+	t     *rapid.T
+	tag   string
+	steps step
+	parts []ninelives.Part
+	words int
+}
+
+func (d *draft) chance(one int, name string) bool {
+	return rapid.IntRange(0, one-1).Draw(d.t, name) == 0
+}
+
+func (d *draft) pause(name string) {
+	if rapid.Bool().Draw(d.t, name+" pauses") {
+		d.steps = append(d.steps, wait(time.Duration(rapid.IntRange(1, 20_000).Draw(d.t, name))*time.Millisecond))
 	}
-	words := make([]string, rapid.IntRange(0, 4).Draw(t, "words"))
-	pause("first")
-	if rapid.IntRange(0, 3).Draw(t, "thinks") == 0 {
-		s = append(s, thought("hm"))
-		pause("thinking")
-	}
+}
+
+func (d *draft) think() {
+	d.steps = append(d.steps, act{ev: ninelives.ReasoningDelta{Part: len(d.parts), Text: "hm"}})
+	d.parts = append(d.parts, ninelives.Reasoning{Text: "hm"})
+	d.pause("thinking")
+}
+
+// write draws a part of text made of the words of one candidate's one request,
+// so that no two of them can be mixed up.
+func (d *draft) write() {
+	words := make([]string, rapid.IntRange(0, 4).Draw(d.t, "words"))
 	for i := range words {
-		words[i] = fmt.Sprintf("%s-%d ", tag, i)
-		if rapid.IntRange(0, 4).Draw(t, "blank") == 0 {
+		words[i] = fmt.Sprintf("%s-%d ", d.tag, d.words)
+		d.words++
+		if d.chance(5, "blank") {
 			words[i] = "\n"
 		}
-		s = append(s, text(words[i]))
-		pause("word")
+		d.steps = append(d.steps, act{ev: ninelives.TextDelta{Part: len(d.parts), Text: words[i]}})
+		d.pause("word")
 	}
-	whole := strings.Join(words, "")
-	if rapid.IntRange(0, 4).Draw(t, "calls") == 0 {
-		return drawCall(t, s, whole, tag)
+	if len(words) > 0 {
+		d.parts = append(d.parts, ninelives.Text{Text: strings.Join(words, "")})
+	}
+}
+
+func (d *draft) response(f ninelives.FinishReason, more ...ninelives.Part) *ninelives.Response {
+	return &ninelives.Response{Message: message(append(d.parts[:len(d.parts):len(d.parts)], more...)...), Finish: f}
+}
+
+// drawStep draws what happens to one request.
+func drawStep(t *rapid.T, tag string) step {
+	d := draft{t: t, tag: tag}
+	d.pause("first")
+	if d.chance(4, "thinks") {
+		d.think()
+	}
+	d.write()
+	if d.chance(8, "opaque") {
+		d.parts = append(d.parts, ninelives.Opaque{Kind: "search"})
+		d.write()
+	}
+	if d.chance(5, "calls") {
+		return d.call()
 	}
 	switch rapid.IntRange(0, 7).Draw(t, "end") {
 	case 0, 1:
-		return append(s, end(answer(whole)))
+		return append(d.steps, end(d.response(ninelives.FinishStop)))
 	case 2, 3:
-		return append(s, act{err: drawFault(t)})
+		return append(d.steps, act{err: d.fault()})
 	case 4:
-		return append(s, end(cut(whole)))
+		return append(d.steps, end(d.response(ninelives.FinishLength)))
 	case 5:
-		return append(s, hang())
+		return append(d.steps, hang())
 	case 6:
-		r := &ninelives.Response{Finish: ninelives.FinishRefusal, Message: message(ninelives.Text{Text: whole}, ninelives.Refusal{Text: "no"})}
-		return append(s, declines("no"), end(r))
+		no := act{ev: ninelives.RefusalDelta{Part: len(d.parts), Text: "no"}}
+		return append(d.steps, no, end(d.response(ninelives.FinishRefusal, ninelives.Refusal{Text: "no"})))
 	}
-	return s // the stream just ends
+	return d.steps // the stream just ends
 }
 
-// drawCall ends a step with a tool call: whole, cut or malformed.
-func drawCall(t *rapid.T, s step, text, tag string) step {
-	arguments := fmt.Sprintf(`{"tag":%q}`, tag)
-	at := rapid.IntRange(1, len(arguments)-1).Draw(t, "cut")
-	r := answer(text)
-	r.Finish = ninelives.FinishToolCalls
-	call := ninelives.ToolCall{ID: tag, Name: "f", Arguments: arguments}
-	s = append(s, calls(arguments[:at]))
-	switch rapid.IntRange(0, 3).Draw(t, "call ends") {
+// fault draws a failure, which may tell what there was of the answer.
+func (d *draft) fault() *ninelives.Fault {
+	f := drawFault(d.t)
+	if rapid.Bool().Draw(d.t, "partial") {
+		f.Partial = d.response("")
+	}
+	return f
+}
+
+// call ends a step with a tool call: whole, cut or malformed.
+func (d *draft) call() step {
+	arguments := fmt.Sprintf(`{"tag":%q}`, d.tag)
+	at := rapid.IntRange(1, len(arguments)-1).Draw(d.t, "cut")
+	piece := func(s string) {
+		d.steps = append(d.steps, act{ev: ninelives.ToolCallDelta{Part: len(d.parts), ID: d.tag, Name: "f", Arguments: s}})
+	}
+	call := ninelives.ToolCall{ID: d.tag, Name: "f", Arguments: arguments}
+	finish := ninelives.FinishToolCalls
+	piece(arguments[:at])
+	switch rapid.IntRange(0, 3).Draw(d.t, "call ends") {
 	case 0:
-		return s // the stream just ends
+		return d.steps // the stream just ends
 	case 1:
-		return append(s, act{err: drawFault(t)})
+		return append(d.steps, act{err: d.fault()})
 	case 2:
 		call.Arguments = arguments[:at]
-		r.Finish = rapid.SampledFrom([]ninelives.FinishReason{ninelives.FinishToolCalls, ninelives.FinishLength, ninelives.FinishStop}).Draw(t, "finish")
+		finish = rapid.SampledFrom([]ninelives.FinishReason{ninelives.FinishToolCalls, ninelives.FinishLength, ninelives.FinishStop}).Draw(d.t, "finish")
 	default:
-		s = append(s, calls(arguments[at:]))
+		piece(arguments[at:])
 	}
-	r.Message.Parts = append(r.Message.Parts, call)
-	return append(s, end(r))
+	d.parts = append(d.parts, call)
+	if d.chance(4, "talks on") {
+		d.write()
+		if d.chance(3, "and breaks") {
+			return append(d.steps, act{err: d.fault()})
+		}
+	}
+	return append(d.steps, end(d.response(finish)))
 }
 
 func drawWorld(t *rapid.T) *world {
@@ -275,6 +329,9 @@ func (w *world) accepted(t *rapid.T, s seen) {
 	if s.calls != whole {
 		t.Fatalf("calls shown %q, accepted %q", s.calls, whole)
 	}
+	if s.resp.Degraded == "" {
+		shownPartByPart(t, s)
+	}
 	if s.resp.Degraded != "" {
 		if got != "canned" {
 			t.Fatalf("the substitute is %q", got)
@@ -286,7 +343,7 @@ func (w *world) accepted(t *rapid.T, s seen) {
 	}
 	for _, m := range w.models {
 		for _, st := range m.steps {
-			if d, ok := st[max(len(st)-1, 0):].done(); ok && d.Text() == got && d.Finish == s.resp.Finish {
+			if d, ok := st.done(); ok && d.Text() == got && d.Finish == s.resp.Finish {
 				return
 			}
 		}
@@ -294,12 +351,57 @@ func (w *world) accepted(t *rapid.T, s seen) {
 	t.Fatalf("nobody gave the answer %q with finish %q as a whole", got, s.resp.Finish)
 }
 
-// done gives the response that a step ends with.
+// shownPartByPart checks that each piece was shown as a part of what it is a
+// part of in the answer.
+func shownPartByPart(t *rapid.T, s seen) {
+	gone := map[int]bool{}
+	for _, ev := range s.events {
+		if d, ok := ev.(ninelives.Discard); ok {
+			gone[d.Attempt] = true
+		}
+	}
+	shown := map[string]string{}
+	for _, ev := range s.events {
+		switch e := ev.(type) {
+		case ninelives.TextDelta:
+			if !gone[e.Attempt] {
+				shown[fmt.Sprint(e.Part, " text")] += e.Text
+			}
+		case ninelives.ToolCallDelta:
+			if !gone[e.Attempt] {
+				shown[fmt.Sprint(e.Part, " call")] += e.Arguments
+			}
+		}
+	}
+	want := map[string]string{}
+	for i, p := range s.resp.Message.Parts {
+		switch p := p.(type) {
+		case ninelives.Text:
+			if p.Text != "" {
+				want[fmt.Sprint(i, " text")] = p.Text
+			}
+		case ninelives.ToolCall:
+			want[fmt.Sprint(i, " call")] = p.Arguments
+		}
+	}
+	if !maps.Equal(shown, want) {
+		t.Fatalf("shown %q, accepted %q", shown, want)
+	}
+}
+
+// done gives the response that a step ends with, if only as a refusal that came
+// as an error.
 func (s step) done() (*ninelives.Response, bool) {
 	if len(s) == 0 {
 		return nil, false
 	}
-	d, ok := s[0].ev.(ninelives.Done)
+	last := s[len(s)-1]
+	if f, ok := last.err.(*ninelives.Fault); ok && f.Class == ninelives.ClassRefusal && f.Partial != nil {
+		refused := *f.Partial
+		refused.Finish = ninelives.FinishRefusal
+		return &refused, true
+	}
+	d, ok := last.ev.(ninelives.Done)
 	return d.Response, ok
 }
 

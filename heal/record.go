@@ -16,26 +16,24 @@ func (c *call) record(t *take) {
 	switch {
 	case t.lost:
 	case t.fault != nil:
-		if t.fault.Candidate == "" {
-			t.fault.Candidate = c.links[t.index].name
-		}
-		a.Outcome, a.Fault = outcomeOf(t.fault), t.fault
+		c.found.outcome, c.found.fault = outcomeOf(t.fault), t.fault
 		if p := t.fault.Partial; p != nil {
 			a.Usage = p.Usage
-			if a.Outcome == ninelives.OutcomeRefused || a.Outcome == ninelives.OutcomeTruncated {
+			if c.found.outcome == ninelives.OutcomeRefused || c.found.outcome == ninelives.OutcomeTruncated {
 				t.resp = p // the provider's own words, if as an error
+				c.join(t)
 			}
 		}
 	case t.resp != nil:
 		a.Usage = t.resp.Usage
 		c.found = c.judge.judge(t.resp, c.s.Candidates[t.index].Candidate)
 		c.join(t)
-		if a.Outcome, t.fault = c.found.outcome, c.found.fault; t.fault != nil {
-			t.fault.Candidate = c.links[t.index].name
-			a.Fault = t.fault
-		}
 	default: // the consumer stopped
 		a.Lost = true
+	}
+	a.Outcome, a.Fault, t.fault = c.found.outcome, c.found.fault, c.found.fault
+	if t.fault != nil && t.fault.Candidate == "" {
+		t.fault.Candidate = c.links[t.index].name
 	}
 	a.Released = t.released
 	a.Continuable, a.Acceptable = c.left(t, a.Outcome)
@@ -45,8 +43,10 @@ func (c *call) record(t *take) {
 		c.keptBy = t.number
 		c.heldBack, t.held = append(c.heldBack, t.held...), nil
 	case a.Continuable && a.Released && c.s.Mode == ModeContinue:
-		c.keepTold(t)
-		c.keptBy = 0
+		var next *kept
+		if next, a.Continuable = c.kept.with(t.told, t.fault.Partial); a.Continuable {
+			c.kept, c.keptBy = next, 0
+		}
 	}
 	if t.shown {
 		c.shown = t
@@ -58,7 +58,7 @@ func (c *call) record(t *take) {
 
 // join stitches an answer that continues another one to it.
 func (c *call) join(t *take) {
-	if t.seam == nil {
+	if t.joint == nil {
 		return
 	}
 	switch c.found.outcome {
@@ -66,7 +66,7 @@ func (c *call) join(t *take) {
 	default:
 		return
 	}
-	whole, fault := c.kept.join(t.resp, t.seam.prefill)
+	whole, fault := c.kept.join(t.resp, t.joint.prefill)
 	if fault != nil {
 		fault.Partial = t.resp
 		c.found = verdict{outcome: ninelives.OutcomeStreamBroken, fault: fault}
@@ -76,17 +76,18 @@ func (c *call) join(t *take) {
 }
 
 // left says what a failed attempt leaves: text that can be gone on with, and
-// an answer that can be given with its flag.
+// an answer that can be given with its flag. Neither has a call in it: nobody
+// can tell whether that is whole.
 func (c *call) left(t *take, o ninelives.Outcome) (continuable, acceptable bool) {
+	called := t.called || len(t.tail) > 0
 	switch {
 	case o == ninelives.OutcomeRefused:
-		return false, t.resp != nil
+		return false, t.resp != nil && !called && !callsTools(t.resp.Message.Parts)
 	case o == ninelives.OutcomeTruncated && t.resp != nil:
-		text := textOnly(t.resp)
-		return text, text && c.req.Output == nil
+		return !called && textOnly(t.resp), !called && c.req.Output == nil && readable(t.resp)
 	case t.fault != nil && t.released:
 		partial := t.fault.Partial
-		return !t.called && (partial == nil || !opaque(partial.Message.Parts)), false
+		return !t.called && !t.declined && (partial == nil || !opaque(partial.Message.Parts)), false
 	}
 	return false, false
 }

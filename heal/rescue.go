@@ -10,7 +10,7 @@ import (
 
 // kept is an answer that is being continued: what there is of it so far.
 type kept struct {
-	// parts are the parts of the answer; the last one is text.
+	// parts are the parts of the answer.
 	parts []ninelives.Part
 	// text is all its text, to which the continuation is joined.
 	text string
@@ -21,9 +21,17 @@ type kept struct {
 	rounds int
 }
 
-// seam begins a joint.
-func (k *kept) seam(prefill bool) *seam {
-	return &seam{told: k.text, prefill: prefill, first: len(k.parts) - 1}
+// ends is the text that a continuation joins; false if the answer ends in
+// something else, which it follows.
+func (k *kept) ends() (ninelives.Text, bool) {
+	t, ok := k.parts[len(k.parts)-1].(ninelives.Text)
+	return t, ok
+}
+
+// joint begins a continuation.
+func (k *kept) joint(prefill bool) *joint {
+	_, text := k.ends()
+	return &joint{seam: seam{told: k.text, prefill: prefill}, last: len(k.parts) - 1, text: text}
 }
 
 // keep makes a truncated answer the beginning of a longer one.
@@ -31,56 +39,99 @@ func (c *call) keep(resp *ninelives.Response) {
 	c.kept = &kept{parts: resp.Message.Parts, text: resp.Text(), first: resp, usage: resp.Usage, rounds: resp.Continued}
 }
 
-// keepTold makes what the consumer holds of a broken stream the beginning.
-func (c *call) keepTold(t *take) {
-	text := t.told.String()
-	k := &kept{parts: []ninelives.Part{ninelives.Text{Text: text}}, text: text}
-	if c.kept != nil {
-		*k = *c.kept
-		k.parts = append([]ninelives.Part(nil), k.parts...)
-		k.extend(text)
-	}
-	c.kept = k
+// passage is what came of one part of an answer.
+type passage struct {
+	part    int
+	thought bool
+	text    []byte
 }
 
-// extend adds text at the end.
-func (k *kept) extend(text string) {
-	last := len(k.parts) - 1
-	t, _ := k.parts[last].(ninelives.Text)
-	t.Text += text
-	k.parts[last] = t
-	k.text += text
+// tell adds to the passages.
+func (t *take) tell(part int, thought bool, text string) {
+	if t.c.s.Mode != ModeContinue {
+		return // there what was told can be taken back, or was never told
+	}
+	if n := len(t.told); n == 0 || t.told[n-1].part != part || t.told[n-1].thought != thought {
+		t.told = append(t.told, passage{part: part, thought: thought})
+	}
+	last := &t.told[len(t.told)-1]
+	last.text = append(last.text, text...)
+}
+
+// with is the answer and what a broken attempt has told of it. It is false if
+// that lacks a part: one that no event shows is understood by its provider
+// alone, and nobody else can go on after it.
+func (k *kept) with(told []passage, partial *ninelives.Response) (*kept, bool) {
+	next := kept{}
+	if k != nil {
+		next = *k
+		next.parts = append([]ninelives.Part(nil), k.parts...)
+	}
+	for _, p := range told {
+		last := len(next.parts) - 1
+		if p.part > last+1 {
+			return nil, false
+		}
+		if p.thought {
+			next.parts = append(next.parts, thinking(p, partial))
+			continue
+		}
+		next.text += string(p.text)
+		if p.part == last {
+			if t, ok := next.ends(); ok {
+				t.Text += string(p.text)
+				next.parts[last] = t
+				continue
+			}
+		}
+		next.parts = append(next.parts, ninelives.Text{Text: string(p.text)})
+	}
+	return &next, next.text != ""
+}
+
+// thinking is that of a broken attempt, with its proof where it was whole.
+func thinking(p passage, partial *ninelives.Response) ninelives.Reasoning {
+	if partial != nil && p.part < len(partial.Message.Parts) {
+		if r, ok := partial.Message.Parts[p.part].(ninelives.Reasoning); ok {
+			return r
+		}
+	}
+	return ninelives.Reasoning{Text: string(p.text)}
 }
 
 // join stitches a continuation to what there is. The continuation's thinking
 // is no part of the answer, and its usage comes on top.
 func (k *kept) join(resp *ninelives.Response, prefill bool) (*ninelives.Response, *ninelives.Fault) {
-	skip, fault := overlap(k.text, resp.Text(), prefill)
-	if fault != nil {
-		return nil, fault
+	skip := 0
+	opening := opening(resp.Message.Parts)
+	if opening >= 0 {
+		text, _ := resp.Message.Parts[opening].(ninelives.Text)
+		var fault *ninelives.Fault
+		if skip, fault = overlap(k.text, text.Text, prefill); fault != nil {
+			return nil, fault
+		}
 	}
 	whole := *resp
 	whole.Message.Parts = append(make([]ninelives.Part, 0, len(k.parts)+len(resp.Message.Parts)), k.parts...)
-	joint := true
-	for _, p := range resp.Message.Parts {
+	head, joins := k.ends()
+	for i, p := range resp.Message.Parts {
 		switch p := p.(type) {
 		case ninelives.Reasoning:
 			continue
 		case ninelives.Text:
-			n := min(skip, len(p.Text))
-			skip -= n
-			p.Text = p.Text[n:]
-			if joint {
-				head, _ := whole.Message.Parts[len(k.parts)-1].(ninelives.Text)
+			if i == opening {
+				p.Text = p.Text[skip:]
+			}
+			if joins {
 				head.Text += p.Text
 				head.Citations = append(head.Citations[:len(head.Citations):len(head.Citations)], p.Citations...)
 				whole.Message.Parts[len(k.parts)-1] = head
-				joint = false
+				joins = false
 				continue
 			}
 			whole.Message.Parts = append(whole.Message.Parts, p)
 		default:
-			joint = false
+			joins = false
 			whole.Message.Parts = append(whole.Message.Parts, p)
 		}
 	}
@@ -88,6 +139,22 @@ func (k *kept) join(resp *ninelives.Response, prefill bool) (*ninelives.Response
 	whole.Logprobs = ninelives.Extra{} // they would cover a part of the text only
 	whole.Continued = k.rounds + 1
 	return &whole, nil
+}
+
+// opening is the part of a continuation whose text may repeat what was told:
+// the first text, if it comes before any call and any refusal; -1 if there is none.
+func opening(parts []ninelives.Part) int {
+	for i, p := range parts {
+		switch p := p.(type) {
+		case ninelives.Text:
+			if p.Text != "" {
+				return i
+			}
+		case ninelives.ToolCall, ninelives.Refusal:
+			return -1
+		}
+	}
+	return -1
 }
 
 // sum adds what two attempts used. Counts that only one of them reported are

@@ -281,3 +281,135 @@ func TestErrorsThatAreNoFaultsBecomeOnes(t *testing.T) {
 		equal(t, "retried", len(a.asked), 4)
 	})
 }
+
+// gathered is the answer as the pieces shown of it make it up, part by part.
+func (s seen) gathered() []string {
+	var parts []string
+	for _, ev := range s.events {
+		part, text := 0, ""
+		switch e := ev.(type) {
+		case ninelives.TextDelta:
+			part, text = e.Part, e.Text
+		case ninelives.ReasoningDelta:
+			part, text = e.Part, e.Text
+		case ninelives.ToolCallDelta:
+			part, text = e.Part, e.Arguments
+		case ninelives.RefusalDelta:
+			part, text = e.Part, e.Text
+		default:
+			continue
+		}
+		for len(parts) <= part {
+			parts = append(parts, "")
+		}
+		parts[part] += text
+	}
+	return parts
+}
+
+func at(part int, ev ninelives.Event) act {
+	switch e := ev.(type) {
+	case ninelives.TextDelta:
+		e.Part = part
+		return act{ev: e}
+	case ninelives.ReasoningDelta:
+		e.Part = part
+		return act{ev: e}
+	case ninelives.ToolCallDelta:
+		e.Part = part
+		return act{ev: e}
+	}
+	panic("no piece of a part")
+}
+
+func TestContinuedAnswerIsMadeOfThePartsThatWereShown(t *testing.T) {
+	said := func(s string) ninelives.Event { return ninelives.TextDelta{Text: s} }
+	called := ninelives.ToolCallDelta{ID: "1", Name: "f", Arguments: `{}`}
+	call := ninelives.ToolCall{ID: "1", Name: "f", Arguments: `{}`}
+	for _, tc := range []struct {
+		name  string
+		steps []step
+		shown []string
+		parts []ninelives.Part
+	}{
+		{"after thinking", []step{
+			{at(0, ninelives.ReasoningDelta{Text: "hm"}), at(1, said("one ")), broken},
+			{at(0, ninelives.ReasoningDelta{Text: "ha"}), at(1, said("two")), end(&ninelives.Response{Message: message(ninelives.Reasoning{Text: "ha"}, ninelives.Text{Text: "two"})})}},
+			[]string{"hm", "one two"}, []ninelives.Part{ninelives.Reasoning{Text: "hm"}, ninelives.Text{Text: "one two"}}},
+		{"by a call alone", []step{
+			{at(0, said("one ")), broken},
+			{at(0, called), end(&ninelives.Response{Message: message(call)})}},
+			[]string{"one ", "{}"}, []ninelives.Part{ninelives.Text{Text: "one "}, call}},
+		{"by a repetition and a call", []step{
+			{at(0, said("one two three")), broken},
+			{at(0, said("three")), at(1, called), end(&ninelives.Response{Message: message(ninelives.Text{Text: "three"}, call)})}},
+			[]string{"one two three", "{}"}, []ninelives.Part{ninelives.Text{Text: "one two three"}, call}},
+		{"by thinking between texts", []step{
+			{at(0, said("one ")), broken},
+			{at(0, said("two ")), at(1, ninelives.ReasoningDelta{Text: "hm"}), at(2, said("three")),
+				end(&ninelives.Response{Message: message(ninelives.Text{Text: "two "}, ninelives.Reasoning{Text: "hm"}, ninelives.Text{Text: "three"})})}},
+			[]string{"one two ", "three"}, []ninelives.Part{ninelives.Text{Text: "one two "}, ninelives.Text{Text: "three"}}},
+		{"with what its provider alone understands", []step{
+			{at(0, said("one ")), broken},
+			{at(1, said("two")), end(&ninelives.Response{Message: message(ninelives.Opaque{Kind: "search"}, ninelives.Text{Text: "two"})})}},
+			[]string{"one ", "", "two"}, []ninelives.Part{ninelives.Text{Text: "one "}, ninelives.Opaque{Kind: "search"}, ninelives.Text{Text: "two"}}},
+		{"a call that had begun is made anew, and what followed it as well", []step{
+			{at(0, said("one ")), at(1, called), at(2, said("lost")), broken},
+			{at(0, said("two ")), at(1, called), at(2, said("three")), end(&ninelives.Response{Message: message(ninelives.Text{Text: "two "}, call, ninelives.Text{Text: "three"})})}},
+			[]string{"one two ", "{}", "three"}, []ninelives.Part{ninelives.Text{Text: "one two "}, call, ninelives.Text{Text: "three"}}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, t0 time.Time) {
+				s := ask(t, healed(model("a", tc.steps...), Rescue(ModeContinue)))
+				if s.err != nil {
+					t.Fatal(s.err)
+				}
+				equal(t, "shown", s.gathered(), tc.shown)
+				equal(t, "accepted", s.resp.Message.Parts, tc.parts)
+			})
+		})
+	}
+}
+
+func TestPartThatNobodySawIsNotContinued(t *testing.T) {
+	bubble(t, func(t *testing.T, t0 time.Time) {
+		a := model("a", step{text("one "), at(2, ninelives.TextDelta{Text: "two"}), broken}, says("three"))
+		s := ask(t, healed(a, Rescue(ModeContinue)))
+		equal(t, "asked once: a tool of the provider's own would run again", len(a.asked), 1)
+		equal(t, "shown", s.shown(), []string{"text:one ", "text:two", "error"})
+	})
+}
+
+func TestRefusalThatBreaksIsNotContinued(t *testing.T) {
+	bubble(t, func(t *testing.T, t0 time.Time) {
+		a := model("a", step{text("Well, "), declines("I can"), broken}, says("three"))
+		s := ask(t, healed(a, Rescue(ModeContinue)))
+		equal(t, "shown", s.shown(), []string{"text:Well, ", "refusal:I can", "error"})
+	})
+}
+
+func TestRefusalAsAnErrorIsFlaggedAndHasNoCall(t *testing.T) {
+	refused := func(partial *ninelives.Response) act {
+		f := fault(ninelives.ClassRefusal)
+		f.Partial = partial
+		return act{err: f}
+	}
+	bubble(t, func(t *testing.T, t0 time.Time) {
+		s := ask(t, healed(model("a", step{text("Well, "), refused(&ninelives.Response{Message: message(ninelives.Text{Text: "Well, "})})})))
+		equal(t, "shown", s.shown(), []string{"text:Well, ", "done"})
+		equal(t, "flag", s.resp.Finish, ninelives.FinishRefusal)
+	})
+	bubble(t, func(t *testing.T, t0 time.Time) {
+		a := model("a", step{text("one "), broken}, step{refused(&ninelives.Response{Message: message(ninelives.Text{Text: ""})})})
+		s := ask(t, healed(a, Rescue(ModeContinue)))
+		equal(t, "what the consumer holds stays in the answer", s.resp.Text(), "one ")
+		equal(t, "flag", s.resp.Finish, ninelives.FinishRefusal)
+	})
+	for _, mode := range []Mode{ModeRestart, ModeContinue, ModeHold} {
+		bubble(t, func(t *testing.T, t0 time.Time) {
+			s := ask(t, healed(model("a", step{text("x"), calls(`{"a`), refused(&ninelives.Response{Message: message(ninelives.Text{Text: "x"})})}), Rescue(mode)))
+			var f *ninelives.Fault
+			equal(t, string(mode)+": half a call is never handed out", errors.As(s.err, &f) && f.Class == ninelives.ClassRefusal, true)
+		})
+	}
+}

@@ -3,6 +3,7 @@ package heal
 import (
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	ninelives "github.com/ninelives-ai/ninelives"
 	"pgregory.net/rapid"
@@ -12,11 +13,11 @@ import (
 func through(s *seam, pieces ...string) (string, *ninelives.Fault) {
 	var out strings.Builder
 	for _, p := range pieces {
-		d := ninelives.TextDelta{Text: p}
-		if f := s.feed(&d); f != nil {
+		text, f := s.feed(p)
+		if f != nil {
 			return out.String(), f
 		}
-		out.WriteString(d.Text)
+		out.WriteString(text)
 	}
 	rest, f := s.rest()
 	out.WriteString(rest)
@@ -44,7 +45,22 @@ func TestSeam(t *testing.T) {
 		{"prefill: the blank that was not sent", "one ", " two", "two", true},
 		{"prefill: no blank came", "one ", "two", "two", true},
 		{"prefill: a blank line that was not sent", "one\n\n", "\n\ntwo", "two", true},
+		{"prefill: a line end that comes as another one", "one\r\n", "\ntwo", "two", true},
+		{"prefill: a blank of which half came", "one \n", "\ntwo", "two", true},
+		{"prefill: blanks of which the first byte alone is the same", "one\u00a0", "\u0085two", "\u0085two", true},
 		{"an empty continuation", "one", "", "", false},
+		{"the tail as it was quoted", "He came and he saw", "… and he saw it.", " it.", false},
+		{"the tail as it was quoted, in dots", "He came and he saw", "...he saw it.", " it.", false},
+		{"dots that are meant", "He came", "... and went", "... and went", false},
+		{"the fence of the code again", "Look:\n```go\nfunc main() {\n", "```go\n\tprintln()\n}\n```", "\tprintln()\n}\n```", false},
+		{"the fence and the line again", "Look:\n```go\nfunc main() {\n\tprint", "```go\n\tprintln()\n}\n```", "ln()\n}\n```", false},
+		{"the fence that had just been opened", "Look:\n```go\n", "```go\none\n```", "one\n```", false},
+		{"a fence that closes", "Look:\n```\none\n", "```\ntwo", "```\ntwo", false},
+		{"a fence after a closed one", "```go\none\n```\n", "```go\ntwo\n```", "```go\ntwo\n```", false},
+		{"another fence", "```go\none\n", "```sh\ntwo\n```", "```sh\ntwo\n```", false},
+		{"prefill: a fence is the model's own", "```go\none\n", "```go\ntwo\n```", "```go\ntwo\n```", true},
+		{"all of it again, set otherwise", "# Cats\n\nCats land on **their feet**, because ", "Cats\n====\nCats land on their feet, because they turn.", "they turn.", false},
+		{"all of it again, broken otherwise", "Cats land on their feet;\nthey are unbeliev", "Cats land on their feet; they are unbelievably", "ably", false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			for name, pieces := range map[string][]string{"whole": {tc.came}, "by byte": strings.Split(tc.came, "")} {
@@ -65,7 +81,8 @@ func TestSeam(t *testing.T) {
 // the whole of it: the text in the deltas is the text of the answer.
 func TestSeamIsTheSameForAnyPieces(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		words := rapid.StringMatching(`([ab]{1,3}[ ,]?){0,20}`)
+		words := rapid.OneOf(rapid.StringMatching(`([ab]{1,3}[ ,]?){0,20}`),
+			rapid.StringMatching("((ab|b|ü|\u00a0|\u0085|\r?\n|\n```go\n|\n```\n| |\\.\\.\\.|…|abba abba){1,3}){0,20}"))
 		told := words.Draw(t, "told")
 		came := words.Draw(t, "came")
 		if rapid.Bool().Draw(t, "repeats") && len(told) > 0 {
@@ -86,6 +103,9 @@ func TestSeamIsTheSameForAnyPieces(t *testing.T) {
 		if wantFault == nil && got != came[n:] {
 			t.Fatalf("in pieces %q, whole %q", got, came[n:])
 		}
+		if wantFault == nil && utf8.ValidString(came) && !utf8.ValidString(got) {
+			t.Fatalf("a rune was cut: %q", got)
+		}
 	})
 }
 
@@ -98,4 +118,18 @@ func TestTailBeginsWithAWordAndIsValid(t *testing.T) {
 		t.Errorf("cut inside a rune: %q", got)
 	}
 	equal(t, "a short text", tail("short"), "short")
+}
+
+func TestContinuationThatBeginsAnewWithOtherWordsIsNone(t *testing.T) {
+	for _, came := range []string{
+		"Cats land on their feet because of a reflex.",
+		"Cats land on\ntheir **feet** because they turn and turn",
+	} {
+		for name, pieces := range map[string][]string{"whole": {came}, "by byte": strings.Split(came, "")} {
+			got, f := through(&seam{told: "Cats land on their feet because they turn in the "}, pieces...)
+			if f == nil || f.Class != ninelives.ClassStreamBroken || got != "" {
+				t.Errorf("%s: got %q, %v", name, got, f)
+			}
+		}
+	}
 }

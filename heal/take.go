@@ -32,14 +32,16 @@ type take struct {
 	alive    bool
 	shown    bool
 	released bool
-	// called: a piece of a tool call was delivered. calls are the pieces that
-	// wait for the end of the answer under ModeContinue: whole or not at all.
-	called bool
-	calls  []ninelives.Event
-	// told is the text that was delivered or is held, kept under ModeContinue alone.
-	told strings.Builder
-	seam *seam
-	resp *ninelives.Response
+	// called, declined: a piece of a tool call, or of a refusal after text, was
+	// delivered: nobody can go on with that.
+	called, declined bool
+	// tail waits for the end of the answer under ModeContinue: a tool call,
+	// which is delivered whole or not at all, and what follows it.
+	tail []ninelives.Event
+	// told is what came of the answer before the tail, under ModeContinue alone.
+	told  []passage
+	joint *joint // of a continuation
+	resp  *ninelives.Response
 
 	fault *ninelives.Fault
 	lost  bool
@@ -56,7 +58,7 @@ func (c *call) take(d Decision, number int, leave func(Verdict)) *take {
 		change: d.Change, probe: d.Probe, bad: d.Reason == ReasonLeastBad, began: time.Now()}
 	t.req = c.request(d, r, number)
 	if d.Change.Prompt == PromptContinue && c.kept != nil {
-		t.seam = c.kept.seam(c.s.Candidates[d.Candidate].Candidate.Prefill)
+		t.joint = c.kept.joint(c.s.Candidates[d.Candidate].Candidate.Prefill)
 	}
 	asking := c.links[d.Candidate].asking
 	if number > 1 {
@@ -120,9 +122,9 @@ func (t *take) on(ev ninelives.Event, err error) bool {
 		return true
 	case ninelives.TextDelta:
 		t.alive = true
-		if t.seam != nil {
-			if t.fault = t.seam.feed(&e); t.fault != nil || e.Text == "" {
-				return t.fault == nil
+		if t.joint != nil {
+			if !t.through(&e) {
+				return t.fault == nil && !t.c.stopped
 			}
 			ev = e
 		}
@@ -130,17 +132,14 @@ func (t *take) on(ev ninelives.Event, err error) bool {
 			e.Attempt = t.number
 			ev = e
 		}
-		if t.c.s.Mode == ModeContinue {
-			t.told.WriteString(e.Text)
-		}
-		if !t.released && t.seam == nil && blank(e.Text) {
-			return t.hold(ev, len(e.Text), t.c.h.policy.Hold.Bytes)
-		}
-		return t.release(ev, len(e.Text))
+		return t.text(ev, e.Part, e.Text)
 	case ninelives.ToolCallDelta:
 		t.alive = true
-		if t.seam != nil {
-			e.Part = t.seam.part(e.Part)
+		if t.joint != nil {
+			if !t.part() {
+				return false
+			}
+			e.Part = t.joint.place(e.Part, false)
 			ev = e
 		}
 		if e.Attempt != t.number {
@@ -148,27 +147,35 @@ func (t *take) on(ev ninelives.Event, err error) bool {
 			ev = e
 		}
 		if t.c.s.Mode == ModeContinue {
-			t.calls = append(t.calls, ev)
+			t.tail = append(t.tail, ev)
 			return true
 		}
 		t.called = true
 		return t.release(ev, len(e.Arguments))
 	case ninelives.ReasoningDelta:
 		t.alive = true
+		if t.joint != nil {
+			t.joint.leave(e.Part)
+			return true // a continuation's own thinking is no part of the answer
+		}
 		if e.Attempt != t.number {
 			e.Attempt = t.number
 			ev = e
 		}
-		return t.reason(ev)
+		return t.reason(ev, e.Part, e.Text)
 	case ninelives.RefusalDelta:
+		if t.joint != nil {
+			if !t.part() {
+				return false
+			}
+			e.Part = t.joint.place(e.Part, false)
+			ev = e
+		}
 		if e.Attempt != t.number {
 			e.Attempt = t.number
 			ev = e
 		}
-		if t.released {
-			return t.deliver(ev)
-		}
-		return t.hold(ev, len(e.Text), t.c.h.policy.Hold.Refusal)
+		return t.refuse(ev, len(e.Text))
 	case ninelives.Notice:
 		if e.Attempt != t.number || e.Candidate == "" {
 			e.Attempt, e.Candidate = t.number, t.c.links[t.index].name
@@ -181,22 +188,55 @@ func (t *take) on(ev ninelives.Event, err error) bool {
 
 // finish takes the answer, and what the seam still keeps back.
 func (t *take) finish(resp *ninelives.Response) {
-	t.resp = resp
-	switch {
-	case resp == nil:
+	if t.resp = resp; resp == nil {
 		t.on(nil, ninelives.ErrNoEnd)
 		return
-	case t.seam == nil:
-		return
 	}
-	rest, fault := t.seam.rest()
-	if t.fault = fault; fault != nil || rest == "" {
-		return
+	t.part()
+}
+
+// text takes a piece of the answer.
+func (t *take) text(ev ninelives.Event, part int, s string) bool {
+	if len(t.tail) > 0 {
+		t.tail = append(t.tail, ev)
+		return true
 	}
-	if t.c.s.Mode == ModeContinue {
-		t.told.WriteString(rest)
+	t.tell(part, false, s)
+	if !t.released && t.joint == nil && blank(s) {
+		return t.hold(ev, len(s), t.c.h.policy.Hold.Bytes)
 	}
-	t.release(ninelives.TextDelta{Attempt: t.number, Part: t.seam.first, Text: rest}, len(rest))
+	return t.release(ev, len(s))
+}
+
+// reason takes reasoning: people watch it, but it does not bind. A consumer
+// that cannot unsee gets that of one attempt only.
+func (t *take) reason(ev ninelives.Event, part int, s string) bool {
+	switch {
+	case t.c.s.Mode == ModeHold:
+		t.held = append(t.held, ev)
+		return true
+	case len(t.tail) > 0:
+		if !t.c.reasoned {
+			t.tail = append(t.tail, ev)
+		}
+		return true
+	}
+	t.tell(part, true, s)
+	return t.c.reasoned || t.deliver(ev)
+}
+
+// refuse takes a piece of a refusal, which is held back for a while: another
+// candidate may do what this one would not.
+func (t *take) refuse(ev ninelives.Event, bytes int) bool {
+	switch {
+	case len(t.tail) > 0:
+		t.tail = append(t.tail, ev)
+		return true
+	case t.released:
+		t.declined = true
+		return t.deliver(ev)
+	}
+	return t.hold(ev, bytes, t.c.h.policy.Hold.Refusal)
 }
 
 // hold keeps an event back that buys nothing by itself, within bounds.
@@ -250,24 +290,8 @@ func (t *take) flush() bool {
 
 // complete delivers all that is still held back of an answer that is accepted.
 func (t *take) complete() bool {
-	t.held = append(t.held, t.calls...)
+	t.held = append(t.held, t.tail...)
 	return t.flush()
-}
-
-// reason delivers reasoning: people watch it, but it does not bind. A consumer
-// that cannot unsee gets that of one attempt only, and a continuation's own
-// thinking is no part of the answer.
-func (t *take) reason(ev ninelives.Event) bool {
-	switch {
-	case t.c.s.Mode == ModeHold:
-		if t.seam == nil {
-			t.held = append(t.held, ev)
-		}
-		return true
-	case t.seam != nil, t.c.reasoned:
-		return true
-	}
-	return t.deliver(ev)
 }
 
 // deliver hands an event to the consumer.
