@@ -193,8 +193,12 @@ func (c *call) settle(t *take) {
 		t.leave(Verdict{Kind: VerdictCanceled, Now: now})
 		return
 	}
-	if t.fault == nil {
+	if t.well() {
 		t.leave(Verdict{Kind: VerdictOK, Now: now})
+		if t.fault != nil {
+			c.look()
+			c.tellFault(t, false)
+		}
 		return
 	}
 	if c.overdue() && !t.silent(now) {
@@ -245,13 +249,16 @@ func (c *call) misfit(d Decision, err error) {
 		c.look()
 		return
 	}
-	now := time.Now()
-	c.misfits = 0
-	c.s.Attempts = append(c.s.Attempts, Attempt{Number: c.requests() + 1, Candidate: d.Candidate, Unsent: true,
-		Change: d.Change, Outcome: ninelives.OutcomeFaulted, Began: now, Ended: now,
-		Fault: &ninelives.Fault{Class: ninelives.ClassOverloaded, Scope: ninelives.ScopeRequest, Phase: ninelives.PhasePrepare,
-			Candidate: c.links[d.Candidate].name, Message: err.Error(), Billed: ninelives.BilledNo, Err: err}})
+	began := c.s.Now
 	c.look()
+	c.misfits = 0
+	a := Attempt{Number: c.requests() + 1, Candidate: d.Candidate, Unsent: true, Change: d.Change,
+		Outcome: ninelives.OutcomeFaulted, Began: began, Ended: c.s.Now,
+		Fault: &ninelives.Fault{Class: ninelives.ClassOverloaded, Scope: ninelives.ScopeRequest, Phase: ninelives.PhasePrepare,
+			Candidate: c.links[d.Candidate].name, Message: err.Error(), Billed: ninelives.BilledNo, Err: err}}
+	c.s.Attempts = append(c.s.Attempts, a)
+	c.notice(ninelives.Notice{Kind: ninelives.NoticeFault, Attempt: a.Number, Candidate: a.Fault.Candidate, Fault: a.Fault,
+		Took: a.Ended.Sub(a.Began), Text: a.Fault.Error()})
 }
 
 // requests counts the attempts that went out.

@@ -2,6 +2,7 @@ package heal
 
 import (
 	"container/list"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,7 +21,8 @@ type Substitute interface {
 
 // Stale serves the last good answer to the same request, labelled as stale. It
 // keeps the answers to the last n requests, none older than maxAge (zero: of
-// any age). One Stale may be shared by several chains.
+// any age). An answer that calls a tool is never served again: the call
+// would be. One Stale may be shared by several chains.
 func Stale(n int, maxAge time.Duration) Substitute {
 	return &stale{n: n, maxAge: maxAge, byKey: map[[32]byte]*list.Element{}}
 }
@@ -52,22 +54,32 @@ func (s *stale) serve(req *ninelives.Request, _ *Exhausted) (*ninelives.Response
 	if s.maxAge > 0 && time.Since(a.at) > s.maxAge {
 		return nil, nil, false
 	}
-	resp := *a.resp
+	resp := copied(a.resp)
 	resp.Degraded = ninelives.DegradedStale
 	resp.Usage = ninelives.Usage{}
-	resp.Warnings = append(resp.Warnings[:len(resp.Warnings):len(resp.Warnings)],
+	resp.Warnings = append(slices.Clone(resp.Warnings),
 		"this is an earlier answer to the same request, "+short(time.Since(a.at))+" old: no candidate can answer now")
-	return &resp, nil, true
+	return resp, nil, true
+}
+
+// copied is a response whose message its holder may change.
+func copied(resp *ninelives.Response) *ninelives.Response {
+	c := *resp
+	c.Message.Parts = slices.Clone(resp.Message.Parts)
+	return &c
 }
 
 func (s *stale) keep(req *ninelives.Request, resp *ninelives.Response) {
+	if callsTools(resp.Message.Parts) {
+		return
+	}
 	key := requestKey(req)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e, ok := s.byKey[key]; ok {
 		s.order.Remove(e)
 	}
-	s.byKey[key] = s.order.PushFront(staleAnswer{key, time.Now(), resp})
+	s.byKey[key] = s.order.PushFront(staleAnswer{key, time.Now(), copied(resp)})
 	for s.order.Len() > s.n {
 		last := s.order.Back()
 		s.order.Remove(last)

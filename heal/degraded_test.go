@@ -144,3 +144,24 @@ func TestLoneCandidateOutOfCreditIsAskedAgainByTheNextCall(t *testing.T) {
 		equal(t, "cleared", h.Health().Standing(a.candidate, time.Now()).Healthy(), true)
 	})
 }
+
+// An agent that is served an earlier answer would run its calls a second time.
+func TestAnswerThatCallsAToolIsNeverServedAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, t0 time.Time) {
+		called := &ninelives.Response{Finish: ninelives.FinishToolCalls, Message: message(ninelives.ToolCall{ID: "1", Name: "pay", Arguments: `{}`})}
+		h := healed(model("a", step{end(called)}, fails(ninelives.ClassBilling)), Degraded(Stale(10, 0)))
+		equal(t, "fresh", len(ask(t, h).resp.Message.ToolCalls()), 1)
+		equal(t, "never stale", ask(t, h).resp == nil, true)
+	})
+}
+
+func TestStaleAnswerIsNotWhatACallerMadeOfIt(t *testing.T) {
+	bubble(t, func(t *testing.T, t0 time.Time) {
+		h := healed(down(), Degraded(Stale(10, 0)))
+		for range 3 {
+			s := ask(t, h)
+			equal(t, "text", s.resp.Text(), "the answer")
+			s.resp.Message.Parts[0] = ninelives.Text{Text: "mine"}
+		}
+	})
+}

@@ -194,6 +194,49 @@ func TestBreakerOfALoneCandidateMakesTheCallWait(t *testing.T) {
 	})
 }
 
+// A cut or declined answer, or one that misses its form, is not what the caller
+// wanted, but the candidate is well: such answers close a rest, and stand
+// between failures.
+func TestCandidateThatAnswersIsWellWhateverItSays(t *testing.T) {
+	short := ninelives.Prompt("yes or no?")
+	short.MaxTokens = 1
+	form := ninelives.Prompt("a number")
+	form.Output = &ninelives.Output{}
+	refusal := step{declines("no"), end(&ninelives.Response{Finish: ninelives.FinishRefusal, Message: message(ninelives.Refusal{Text: "no"})})}
+	for name, tc := range map[string]struct {
+		req    *ninelives.Request
+		answer step
+	}{
+		"cut":      {short, step{text("y"), end(cut("y"))}},
+		"declined": {ninelives.Prompt("hi"), refusal},
+		"no form":  {form, says("none")},
+	} {
+		bubble(t, func(t *testing.T, t0 time.Time) {
+			var steps []step
+			for range 8 {
+				steps = append(steps, fails(ninelives.ClassStreamBroken), tc.answer)
+				if name == "no form" {
+					steps = append(steps, tc.answer) // its correction
+				}
+			}
+			a := model("a", steps...)
+			h := healed(a)
+			for range 8 {
+				watch(t.Context(), h, tc.req)
+				equal(t, name+": no failures in a row", h.Health().Standing(a.candidate, time.Now()).State, StateHealthy)
+			}
+		})
+		bubble(t, func(t *testing.T, t0 time.Time) {
+			a, b := model("a", fails(ninelives.ClassOverloaded), fails(ninelives.ClassOverloaded), tc.answer), model("b", says(`{"n":1}`))
+			h := healed(a, Fallback(b))
+			watch(t.Context(), h, tc.req)
+			time.Sleep(8 * time.Second)
+			watch(t.Context(), h, tc.req)
+			equal(t, name+": the probe closes it", h.Health().Standing(a.candidate, time.Now()).State, StateHealthy)
+		})
+	}
+}
+
 func TestSharedHealthSparesTheSecondChain(t *testing.T) {
 	bubble(t, func(t *testing.T, t0 time.Time) {
 		health := NewHealth(nil)

@@ -170,8 +170,11 @@ func (c *call) leadOf(running []*racer, winner *racer) *take {
 // settleLost gives the place of an attempt back that failed while another one
 // was under way: the call has moved on.
 func (c *call) settleLost(t *take) {
-	now := time.Now()
-	t.leave(Verdict{Kind: VerdictFailed, Fault: t.fault, GaveUp: true, Now: now})
+	v := Verdict{Kind: VerdictFailed, Fault: t.fault, GaveUp: true, Now: time.Now()}
+	if t.well() {
+		v = Verdict{Kind: VerdictOK, Now: v.Now}
+	}
+	t.leave(v)
 	c.look()
 	c.tellFault(t, true)
 }

@@ -66,7 +66,7 @@ func (l *lessons) windowOf(c ninelives.Candidate, window int) {
 }
 
 // learn takes the lessons of an attempt: its repairs have proved themselves
-// once the provider complains about something else or about nothing.
+// once the provider gives an answer.
 func (c *call) learn(t *take) {
 	at := &c.s.Candidates[t.index]
 	f := t.fault
@@ -74,7 +74,7 @@ func (c *call) learn(t *take) {
 		c.h.lessons.windowOf(at.Candidate, f.Window)
 		at.Candidate.Window, at.Candidate.WindowSource = f.Window, "learnt"
 	}
-	if len(at.Repairs) > 0 && f == nil && t.resp != nil {
+	if len(at.Repairs) > 0 && t.resp != nil && t.well() {
 		c.h.lessons.add(at.Candidate, at.Repairs)
 	}
 }

@@ -287,3 +287,35 @@ func TestBackgroundWorkSucceedsAfterManyDifferentFailures(t *testing.T) {
 		equal(t, "requests", len(a.asked), 19)
 	})
 }
+
+func TestBackgroundWorkEndsThoughItsCandidatesFailByTurns(t *testing.T) {
+	bubble(t, func(t *testing.T, t0 time.Time) {
+		a, b := model("a", fails(ninelives.ClassOverloaded)), model("b", fails(ninelives.ClassUnknown))
+		req := ninelives.Prompt("hi")
+		req.Background = true
+		ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
+		defer cancel()
+		s := watch(ctx, healed(a, Fallback(b)), req)
+		var e *Exhausted
+		equal(t, "it ends by itself", errors.As(s.err, &e) && !e.Deadline, true)
+		equal(t, "ten equal failures of one of them", max(len(a.asked), len(b.asked)), 10)
+	})
+}
+
+func TestPlaceThatIsNotToBeHadIsToldAsAFailure(t *testing.T) {
+	bubble(t, func(t *testing.T, t0 time.Time) {
+		a, b := model("a", step{hang()}), model("b", says("hello"))
+		h := healed(a, Fallback(b), crowded(1, 1), Deadline(time.Minute))
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan seen)
+		go func() { done <- watch(ctx, h, ninelives.Prompt("first")) }()
+		synctest.Wait()
+		s := ask(t, h)
+		equal(t, "text", s.text, "hello")
+		equal(t, "waited", time.Since(t0), 5*time.Second)
+		equal(t, "steps", s.kinds(), []ninelives.NoticeKind{ninelives.NoticePlan, ninelives.NoticeFault, ninelives.NoticeFailover, ninelives.NoticeAttempt, ninelives.NoticeSwitch})
+		equal(t, "attempts", s.resp.Attempts, 1)
+		cancel()
+		<-done
+	})
+}

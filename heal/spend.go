@@ -90,21 +90,17 @@ func (d *decider) worn(i int) bool {
 	return d.p.Budget.Tries > 0 && d.faulted(i) >= d.p.Budget.Tries
 }
 
-// identical counts the equal failures in a row at the end of the history.
+// identical counts the equal failures in a row at the candidate that failed
+// last, whatever others did in between.
 func (d *decider) identical() int {
-	var like *Attempt
+	like := d.last()
 	n := 0
 	for i := len(d.s.Attempts) - 1; i >= 0; i-- {
 		a := &d.s.Attempts[i]
 		switch {
-		case a.Lost:
+		case a.Lost || a.Candidate != like.Candidate:
 			continue
-		case a.Fault == nil:
-			return n
-		case like == nil:
-			like = a
-		case a.Candidate != like.Candidate || a.Fault.Class != like.Fault.Class ||
-			a.Fault.Status != like.Fault.Status || a.Fault.Code != like.Fault.Code:
+		case a.Fault == nil || a.Fault.Class != like.Fault.Class || a.Fault.Status != like.Fault.Status || a.Fault.Code != like.Fault.Code:
 			return n
 		}
 		n++
@@ -117,7 +113,7 @@ func (d *decider) identical() int {
 func (d *decider) same(a *Attempt, rule Rule) int {
 	f := a.Fault
 	switch {
-	case f.Final || a.Probe || f.ShouldRetry != nil && !*f.ShouldRetry:
+	case f.Final || a.Probe || a.Unsent || f.ShouldRetry != nil && !*f.ShouldRetry:
 		return 0
 	case f.ShouldRetry != nil:
 		return max(rule.Same, 1)

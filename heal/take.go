@@ -300,6 +300,16 @@ func (t *take) deliver(ev ninelives.Event) bool {
 	return t.c.hand(ev, nil)
 }
 
+// well says that the candidate did what it is there for: it came to the end of
+// an answer, if not of one that the caller wanted.
+func (t *take) well() bool {
+	switch t.c.found.outcome {
+	case ninelives.OutcomeTruncated, ninelives.OutcomeRefused, ninelives.OutcomeFiltered, ninelives.OutcomeInvalidOutput:
+		return t.resp != nil
+	}
+	return t.fault == nil
+}
+
 // silent says that the candidate has not given a token for so long that the
 // call's deadline is no excuse.
 func (t *take) silent(now time.Time) bool {
