@@ -173,6 +173,30 @@ var publicScenarios = []struct {
 	}},
 }
 
+// The default preset waits where interactive races; docs/healing.md says so.
+func TestDefaultPresetWaitsWhereInteractiveRaces(t *testing.T) {
+	t.Run("S06 silence", func(t *testing.T) {
+		play(t, script{preset: "default", primaryModel: "fb-s06-no-response"}, func(s *stage) {
+			s.whole(s.ask(), 1, 30*time.Second+slope+healthy)
+			s.asked(1, 1)
+		})
+	})
+	t.Run("S07 first token after 20 s", func(t *testing.T) {
+		play(t, script{preset: "default", primaryModel: "fb-s07-slow-ttft"}, func(s *stage) {
+			s.whole(s.ask(), 0, 20*time.Second+healthy)
+			s.asked(1, 0)
+		})
+	})
+	for _, sc := range publicScenarios {
+		if !strings.HasPrefix(sc.name, "S06") && !strings.HasPrefix(sc.name, "S07") {
+			t.Run(sc.name, func(t *testing.T) {
+				sc.script.preset = "default"
+				playIn(t, ninelives.OpenAIChat, sc.script, sc.right)
+			})
+		}
+	}
+}
+
 // TestPublicScenariosForConsumersThatCannotUnsee plays those scenarios again in
 // which a stream breaks, in the modes of consumers that cannot take text back:
 // what was delivered stays and is gone on with, or nothing is delivered before
