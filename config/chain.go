@@ -51,7 +51,7 @@ func (c *Config) Chain(ctx context.Context, env provider.Env) ([]ninelives.Model
 		for _, f := range provider.Discover(ctx, env) {
 			m, err := f.Open(c.options()...)
 			if err != nil {
-				problems = append(problems, Problem{Message: f.Spec() + " skipped: " + err.Error()})
+				problems = append(problems, Problem{Message: f.Spec() + " skipped: " + plainly(err), Err: err})
 				continue
 			}
 			models = append(models, m)
@@ -62,7 +62,7 @@ func (c *Config) Chain(ctx context.Context, env provider.Env) ([]ninelives.Model
 		if err != nil {
 			var p Problem
 			if !errors.As(err, &p) {
-				p = Problem{Message: err.Error(), Err: err}
+				p = Problem{Message: plainly(err), Err: err}
 			}
 			p.Message = "fallback skipped: " + p.Message
 			problems = append(problems, p)
@@ -95,7 +95,7 @@ func (c *Config) consented(models []ninelives.Model) ([]ninelives.Model, []Probl
 		switch {
 		case seen[identity]:
 		case reason != "":
-			problems = append(problems, Problem{Message: models[i].Name() + " skipped: " + reason})
+			problems = append(problems, Problem{Message: models[i].Name() + " skipped: " + reason + " (the setting consent)"})
 		default:
 			kept = append(kept, models[i])
 		}
@@ -123,18 +123,29 @@ func (c *Config) options() []provider.Option {
 // open opens one model.
 func (c *Config) open(ctx context.Context, r ref, env provider.Env) (ninelives.Model, error) {
 	m, err := c.openRef(ctx, r, env)
+	var placed Problem
+	if errors.As(err, &placed) {
+		return nil, placed // where the mistake is, not where the preset is named
+	}
 	if err != nil && r.where.Line > 0 {
 		p := r.where
-		p.Message, p.Err = err.Error(), err
+		p.Message, p.Err = plainly(err), err
 		return nil, p
 	}
 	return m, err
 }
 
+// plainly is an error without the name of the package that it comes from.
+func plainly(err error) string { return strings.TrimPrefix(err.Error(), "provider: ") }
+
 func (c *Config) openRef(ctx context.Context, r ref, env provider.Env) (ninelives.Model, error) {
 	candidate := r.candidate
 	if candidate == nil {
 		candidate = c.Presets[r.name]
+	}
+	if why, broken := c.broken[r.name]; candidate == nil && broken {
+		why.Message = fmt.Sprintf("the preset %q is broken: %s", r.name, why.Message)
+		return nil, why
 	}
 	if candidate != nil {
 		return c.openCandidate(ctx, *candidate, env)

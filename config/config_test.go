@@ -176,8 +176,8 @@ modelPresets:
 	}
 	want = []string{
 		`f.yaml:3:5: fallback skipped: there is no preset "fats" (did you mean "fast"?)`,
-		"f.yaml:4:5: fallback skipped: provider: no key for anthropic: set ANTHROPIC_API_KEY",
-		`f.yaml:8:5: fallback skipped: provider: unknown model "42": write it as provider/model, such as "openai/42"`,
+		"f.yaml:4:5: fallback skipped: no key for anthropic: set ANTHROPIC_API_KEY",
+		`f.yaml:8:5: fallback skipped: unknown model "42": write it as provider/model, such as "openai/42"`,
 	}
 	if !slices.Equal(problems, want) {
 		t.Errorf("problems:\n%s\nwant:\n%s", strings.Join(problems, "\n"), strings.Join(want, "\n"))
@@ -438,7 +438,7 @@ func TestConsentKeepsARequestOnThisMachine(t *testing.T) {
 	if err != nil || !slices.Equal(got, []string{"ollama/llama3.2"}) {
 		t.Errorf("chain %q, %v", got, err)
 	}
-	if want := "openai/gpt-4o skipped: the chain begins on this machine and must not leave it unless the configuration allows a remote fallback"; len(problems) != 1 || problems[0] != want {
+	if want := "openai/gpt-4o skipped: the chain begins on this machine and must not leave it unless the configuration allows a remote fallback (the setting consent)"; len(problems) != 1 || problems[0] != want {
 		t.Errorf("problems %q", problems)
 	}
 	c, _, _ = load(t, text+"consent: {allow_remote_fallback: true}\n", env)
@@ -450,7 +450,7 @@ func TestConsentKeepsARequestOnThisMachine(t *testing.T) {
 		t.Errorf("chain %q", got)
 	}
 	c, _, _ = load(t, "model: openai/gpt-4o\nconsent: {vendors: [claude]}\n", env)
-	if _, _, err := chain(t, c, env); err == nil || err.Error() != "openai/gpt-4o skipped: openai is not among the allowed vendors (claude)" {
+	if _, _, err := chain(t, c, env); err == nil || err.Error() != "openai/gpt-4o skipped: openai is not among the allowed vendors (claude) (the setting consent)" {
 		t.Errorf("error %v", err)
 	}
 }
@@ -475,7 +475,7 @@ func TestAMissingKeyIsFoundThroughItsPlace(t *testing.T) {
 		c, _, _ := load(t, text, environ())
 		_, _, err := chain(t, c, environ())
 		var missing *provider.KeyError
-		if !errors.As(err, &missing) || missing.Variable != variable || !strings.HasPrefix(err.Error(), c.Files[0]+":1:8: provider: no key for ") {
+		if !errors.As(err, &missing) || missing.Variable != variable || !strings.HasPrefix(err.Error(), c.Files[0]+":1:8: no key for ") {
 			t.Errorf("%s: %v", text, err)
 		}
 	}

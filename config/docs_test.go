@@ -1,6 +1,8 @@
 package config
 
 import (
+	"encoding/pem"
+	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
@@ -18,14 +20,22 @@ func TestTheManualsFileIsOneThatWorks(t *testing.T) {
 		t.Fatal("there is no file in the manual")
 	}
 	env := environ("MYCORP_KEY", testKey, "ANTHROPIC_API_KEY", testKey, "OPENAI_API_KEY", testKey, "GROQ_API_KEY", testKey, "DEEPSEEK_API_KEY", testKey)
-	c, problems, fatal := load(t, text, env)
-	if fatal != "" || problems != nil {
-		t.Fatal(fatal, problems)
+	dir := t.TempDir()
+	write(t, dir, "corporate-ca.pem", certificate(t))
+	c, problems, err := Load([]string{write(t, dir, "ninelives.yaml", text)}, env)
+	if err != nil || problems != nil {
+		t.Fatal(err, problems)
 	}
-	c.CAFile = "" // its certificates are not here
-	got, problems, err := chain(t, c, env)
+	got, skipped, err := chain(t, c, env)
 	want := []string{"anthropic/claude-sonnet-4-6", "groq/openai/gpt-oss-120b", "openai/gpt-5.4", "deepseek/deepseek-v4-pro"}
-	if err != nil || problems != nil || !slices.Equal(got, want) {
-		t.Errorf("chain %q, problems %q, %v; want %q", got, problems, err, want)
+	if err != nil || skipped != nil || !slices.Equal(got, want) {
+		t.Errorf("chain %q, problems %q, %v; want %q", got, skipped, err, want)
 	}
+}
+
+// certificate is one in PEM.
+func certificate(t *testing.T) string {
+	srv := httptest.NewTLSServer(nil)
+	t.Cleanup(srv.Close)
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw}))
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // reference is ${NAME} or ${NAME:-default}; $${ is a plain ${.
-var reference = regexp.MustCompile(`\$?\$\{([A-Za-z_][A-Za-z0-9_]*)(:-([^}]*))?\}`)
+var reference = regexp.MustCompile(`\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]*)(:-([^}]*))?\}`)
 
 // expand fills in the environment references below a node. A variable that is
 // not set and has no default is an error: an empty key or URL would fail later
@@ -41,6 +41,9 @@ func (s *source) expand(n ast.Node) (ast.Node, error) {
 }
 
 func (s *source) expandText(n *ast.StringNode) (ast.Node, error) {
+	if strings.Contains(reference.ReplaceAllString(n.Value, ""), "${") {
+		return nil, &placed{n.GetToken(), "a variable is written ${NAME} or ${NAME:-default}, and a plain ${ as $${"}
+	}
 	var missing string
 	text := reference.ReplaceAllStringFunc(n.Value, func(found string) string {
 		if strings.HasPrefix(found, "$$") {

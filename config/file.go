@@ -126,7 +126,12 @@ type duration time.Duration
 func (d *duration) UnmarshalYAML(n ast.Node) error {
 	text, ok := n.(*ast.StringNode)
 	if !ok {
-		return &placed{n.GetToken(), fmt.Sprintf("%s needs a unit: write it like 30s or 2m", article(n.GetToken()))}
+		what := article(n.GetToken())
+		switch n.(type) {
+		case *ast.IntegerNode, *ast.FloatNode:
+			return &placed{n.GetToken(), what + " needs a unit: write it like 30s or 2m"}
+		}
+		return &placed{n.GetToken(), fmt.Sprintf("expected a duration like 30s or 2m, not %s", what)}
 	}
 	t, err := time.ParseDuration(strings.TrimSpace(text.Value))
 	if err != nil || t < 0 {

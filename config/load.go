@@ -35,11 +35,12 @@ type Config struct {
 
 	model     *ref
 	fallbacks []ref
+	broken    map[string]Problem // why a preset was skipped
 }
 
 // Default is the configuration without a file.
 func Default() *Config {
-	return &Config{Policy: heal.DefaultPolicy(), Presets: map[string]*Candidate{}, Catalogue: map[string]*Candidate{}}
+	return &Config{Policy: heal.DefaultPolicy(), Presets: map[string]*Candidate{}, Catalogue: map[string]*Candidate{}, broken: map[string]Problem{}}
 }
 
 // projectFile is looked for in the working directory only: a file further up
@@ -53,7 +54,7 @@ func Paths(dir string, env provider.Env) []string {
 	paths := []string{filepath.Join(dir, projectFile)}
 	home, _ := lookup(env, "XDG_CONFIG_HOME")
 	if home == "" {
-		if user, ok := lookup(env, "HOME"); ok && user != "" {
+		if user, _ := lookup(env, "HOME"); filepath.IsAbs(user) {
 			home = filepath.Join(user, ".config")
 		}
 	}
@@ -79,12 +80,12 @@ func Load(paths []string, env provider.Env) (*Config, []Problem, error) {
 	var problems, fatal []Problem
 	var layered policy
 	for _, path := range slices.Backward(paths) {
-		text, err := os.ReadFile(path)
+		text, err := readText(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
-			return nil, nil, fmt.Errorf("config: %w", err)
+			return nil, nil, err
 		}
 		c.Files = append([]string{path}, c.Files...)
 		s, err := parse(path, text, env)
@@ -137,6 +138,7 @@ func (c *Config) layer(s *source, layered *policy) (problems, fatal []Problem) {
 			fatal = append(fatal, c.layerCatalogue(s, pair.Value)...)
 		case "window":
 			fatal = append(fatal, s.decode(pair.Value, &c.Window)...)
+			fatal = append(fatal, negatives(s, pair.Value)...)
 		case "policy":
 			fatal = append(fatal, s.decode(pair.Value, layered)...)
 			fatal = append(fatal, layered.check(s, pair.Value)...)
@@ -155,9 +157,11 @@ func (c *Config) layer(s *source, layered *policy) (problems, fatal []Problem) {
 			fatal = append(fatal, s.decode(pair.Value, &set)...)
 			if set.CAFile != "" {
 				c.CAFile = s.beside(set.CAFile)
+				fatal = append(fatal, s.checkNetwork(valueOf(pair.Value, "ca_file"), provider.CAFile(c.CAFile))...)
 			}
 			if set.Proxy != "" {
 				c.Proxy = set.Proxy
+				fatal = append(fatal, s.checkNetwork(valueOf(pair.Value, "proxy"), provider.Proxy(c.Proxy))...)
 			}
 		default:
 			fatal = append(fatal, s.at(pair.Key, "there is no setting %q%s", name, nearest.Hint(name, names)))
@@ -206,8 +210,10 @@ func (c *Config) layerPresets(s *source, n ast.Node) (problems, fatal []Problem)
 		if p == nil && r.candidate == nil {
 			r.candidate = &Candidate{Model: r.name} // name: provider/model
 		}
+		delete(c.Presets, name)
+		delete(c.broken, name)
 		if p != nil {
-			delete(c.Presets, name)
+			c.broken[name] = p[0]
 			problems = append(problems, skipped(fmt.Sprintf("preset %q", name), p)...)
 			continue
 		}
@@ -264,10 +270,26 @@ func (s *source) ref(n ast.Node) (ref, []Problem) {
 		return r, problems
 	}
 	problems := s.decode(n, &r.name)
-	if problems == nil && r.name == "" {
+	switch {
+	case problems != nil:
+	case r.name == "":
 		problems = []Problem{s.at(n, "expected a model: the name of a preset, provider/model, or a candidate")}
+	case len(r.name) > maxName:
+		problems = []Problem{s.at(n, "no model has a name of %d characters", len(r.name))}
 	}
 	return r, problems
+}
+
+// maxName bounds the name of a model.
+const maxName = 200
+
+// checkNetwork tries an option out on a model that is not asked.
+func (s *source) checkNetwork(n ast.Node, option provider.Option) []Problem {
+	_, err := provider.Open("checked", provider.Provider("checked"), provider.BaseURL("http://127.0.0.1/v1"), provider.Key(provider.Secret{}), option)
+	if err != nil {
+		return []Problem{s.at(n, "%s", plainly(err))}
+	}
+	return nil
 }
 
 func (s *source) checkVendors(n ast.Node, c *Config) []Problem {

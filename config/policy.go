@@ -131,7 +131,8 @@ func valueOf(n ast.Node, name string) ast.Node {
 	return n
 }
 
-// negatives finds numbers below zero: no setting has a use for one.
+// negatives finds numbers below zero, and what is no number at all: no setting
+// has a use for either.
 func negatives(s *source, n ast.Node) []Problem {
 	var problems []Problem
 	switch n := n.(type) {
@@ -139,6 +140,8 @@ func negatives(s *source, n ast.Node) []Problem {
 		for _, pair := range n.Values {
 			problems = append(problems, negatives(s, pair.Value)...)
 		}
+	case *ast.NanNode, *ast.InfinityNode:
+		problems = append(problems, s.at(n, "%s is no amount", n.GetToken().Value))
 	case *ast.IntegerNode, *ast.FloatNode:
 		if strings.HasPrefix(n.GetToken().Value, "-") {
 			problems = append(problems, s.at(n, "%s is below zero", n.GetToken().Value))

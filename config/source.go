@@ -70,6 +70,9 @@ func parse(name string, text []byte, env provider.Env) (*source, error) {
 		if err != nil {
 			return nil, s.problem(err)
 		}
+		if _, null := body.(*ast.NullNode); null {
+			continue
+		}
 		root, ok := body.(*ast.MappingNode)
 		if !ok {
 			return nil, s.at(doc.Body, "a configuration is made of settings like \"model: …\"")
@@ -109,16 +112,32 @@ func (s *source) problem(err error) Problem {
 	}
 	var y yaml.Error
 	if errors.As(err, &y) {
-		message := y.GetMessage()
-		var mismatch *yaml.TypeError
-		if errors.As(err, &mismatch) {
-			message = "expected " + kindName(mismatch.DstType) + ", not " + article(y.GetToken())
-		}
-		return s.atToken(y.GetToken(), message)
+		return s.atToken(y.GetToken(), s.words(err, y))
 	}
 	return Problem{File: s.name, Message: err.Error()}
 }
 
+// words says what the parser says in words of a user.
+func (s *source) words(err error, y yaml.Error) string {
+	var mismatch *yaml.TypeError
+	var overflow *yaml.OverflowError
+	message := y.GetMessage()
+	switch {
+	case errors.As(err, &mismatch):
+		return "expected " + kindName(mismatch.DstType) + ", not " + article(y.GetToken())
+	case errors.As(err, &overflow):
+		return article(y.GetToken()) + " is too large a number"
+	case strings.HasPrefix(message, "found character '\t'"):
+		return "a tab stands here: indent with spaces"
+	case strings.HasPrefix(message, "mapping value is not allowed"):
+		return `a second ":" in one value: put the value in quotes`
+	case strings.Contains(message, "must be specified"):
+		return message + " (inside { } and [ ] a value such as ${NAME} stands in quotes)"
+	}
+	return message
+}
+
+// kindName says what a setting takes.
 func kindName(t reflect.Type) string {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -138,9 +157,15 @@ func kindName(t reflect.Type) string {
 	return "a text"
 }
 
+// article is what stands at a place, if it can be shown in a line.
 func article(t *token.Token) string {
-	if t == nil || len(t.Value) > 40 || strings.TrimSpace(t.Value) == "" {
+	switch {
+	case t == nil || len(t.Value) > 40 || strings.TrimSpace(t.Value) == "":
 		return "this"
+	case t.Type == token.SequenceStartType, t.Type == token.SequenceEntryType:
+		return "a list"
+	case t.Type == token.MappingStartType, t.Type == token.MappingValueType:
+		return "settings"
 	}
 	return `"` + t.Value + `"`
 }
@@ -160,8 +185,8 @@ func (s *source) decode(n ast.Node, v any) []Problem {
 	if err != nil {
 		return []Problem{s.problem(err)}
 	}
-	if unknown := s.unknown(n, reflect.TypeOf(v).Elem()); unknown != nil {
-		return unknown
+	if misshapen := s.misshapen(n, reflect.TypeOf(v).Elem()); misshapen != nil {
+		return misshapen
 	}
 	if err := yaml.NodeToValue(n, v); err != nil {
 		return []Problem{s.problem(err)}
@@ -169,35 +194,58 @@ func (s *source) decode(n ast.Node, v any) []Problem {
 	return nil
 }
 
-// unknown lists the settings below n that the type t has no field for.
-func (s *source) unknown(n ast.Node, t reflect.Type) []Problem {
+// readsItself are the types that take a node in their own way.
+var readsItself = reflect.TypeFor[yaml.NodeUnmarshaler]()
+
+// misshapen lists what below n does not have the shape of the type t: settings
+// that there is no field for, one value where several are expected and the
+// other way round, and fractions of what is counted, which the decoder would
+// cut off.
+func (s *source) misshapen(n ast.Node, t reflect.Type) []Problem {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
+	if _, null := n.(*ast.NullNode); null || reflect.PointerTo(t).Implements(readsItself) {
+		return nil
+	}
+	wrong := []Problem{s.at(n, "expected %s, not %s", kindName(t), article(n.GetToken()))}
 	var problems []Problem
-	switch n := n.(type) {
-	case *ast.MappingNode:
-		switch t.Kind() {
-		case reflect.Struct:
-			names := fieldNames(t)
-			for _, pair := range n.Values {
-				name := pair.Key.GetToken().Value
+	switch t.Kind() {
+	case reflect.Struct, reflect.Map:
+		m, ok := n.(*ast.MappingNode)
+		if !ok {
+			return wrong
+		}
+		for _, pair := range m.Values {
+			inner := t
+			if t.Kind() == reflect.Map {
+				inner = t.Elem()
+			} else {
+				names, name := fieldNames(t), pair.Key.GetToken().Value
 				i := slices.Index(names, name)
 				if i < 0 {
 					problems = append(problems, s.at(pair.Key, "there is no setting %q here%s", name, nearest.Hint(name, names)))
 					continue
 				}
-				problems = append(problems, s.unknown(pair.Value, t.Field(i).Type)...)
+				inner = t.Field(i).Type
 			}
-		case reflect.Map:
-			for _, pair := range n.Values {
-				problems = append(problems, s.unknown(pair.Value, t.Elem())...)
-			}
+			problems = append(problems, s.misshapen(pair.Value, inner)...)
 		}
-	case *ast.SequenceNode:
-		if t.Kind() == reflect.Slice {
-			for _, v := range n.Values {
-				problems = append(problems, s.unknown(v, t.Elem())...)
+	case reflect.Slice:
+		list, ok := n.(*ast.SequenceNode)
+		if !ok {
+			return wrong
+		}
+		for _, v := range list.Values {
+			problems = append(problems, s.misshapen(v, t.Elem())...)
+		}
+	default:
+		switch n.(type) {
+		case *ast.MappingNode, *ast.SequenceNode:
+			return wrong
+		case *ast.FloatNode, *ast.NanNode, *ast.InfinityNode:
+			if t.Kind() == reflect.Int {
+				return wrong
 			}
 		}
 	}

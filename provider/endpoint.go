@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"strconv"
 	"strings"
 
 	ninelives "github.com/ninelives-ai/ninelives"
@@ -30,6 +31,11 @@ func parseBase(text string) (*url.URL, error) {
 	}
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, fmt.Errorf("provider: the base URL %q is not complete: write it like https://api.example.com/v1", u.Redacted())
+	}
+	if port := u.Port(); port != "" {
+		if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
+			return nil, fmt.Errorf("provider: the base URL %q has a port that does not exist: use one from 1 to 65535", u.Redacted())
+		}
 	}
 	u.Fragment, u.RawFragment = "", ""
 	u.Path, u.RawPath = strings.TrimRight(u.Path, "/"), ""

@@ -6,6 +6,8 @@ import (
 	"net/textproto"
 	"strings"
 
+	"golang.org/x/net/http/httpguts"
+
 	ninelives "github.com/ninelives-ai/ninelives"
 )
 
@@ -124,6 +126,9 @@ func Header(name, value string) Option {
 			return fmt.Errorf("provider: the header %s is not sent: with it the HTTP client would repeat paid requests unseen", name)
 		case "Accept-Encoding":
 			return fmt.Errorf("provider: the header %s is not sent: answers would come in a form that is not decoded", name)
+		}
+		if !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(value) {
+			return fmt.Errorf("provider: the header %q cannot be sent: its name or its value holds a character that no header has", name)
 		}
 		if s.headers == nil {
 			s.headers = make(map[string]string)
