@@ -173,7 +173,7 @@ func TestDecide(t *testing.T) {
 				}
 			}
 			if !reflect.DeepEqual(got, tc.want) {
-				t.Errorf("\ngot  %+v\nwant %+v", got, tc.want)
+				t.Errorf("\ngot  %+v\nwant %+v\nin\n%s", got, tc.want, s)
 			}
 		})
 	}
