@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"testing"
+	"time"
 
 	ninelives "github.com/ninelives-ai/ninelives"
 )
@@ -44,8 +45,24 @@ func consume(b testing.TB, ctx context.Context, m ninelives.Model, req *ninelive
 	}
 }
 
+// limited bounds each call by a deadline and does nothing else: what any layer
+// costs that keeps one.
+type limited struct{ *instant }
+
+func (m limited) Stream(ctx context.Context, req *ninelives.Request) iter.Seq2[ninelives.Event, error] {
+	return func(yield func(ninelives.Event, error) bool) {
+		ctx, cancel := context.WithDeadline(ctx, time.Now().Add(time.Minute))
+		defer cancel()
+		for ev, err := range m.instant.Stream(ctx, req) {
+			if !yield(ev, err) {
+				return
+			}
+		}
+	}
+}
+
 // BenchmarkHealthyCall is what healing costs where nothing is wrong: compare
-// "healed" with "bare".
+// "healed" with "bare", and with the deadline alone.
 func BenchmarkHealthyCall(b *testing.B) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -56,6 +73,7 @@ func BenchmarkHealthyCall(b *testing.B) {
 		m    ninelives.Model
 	}{
 		{"bare", bare},
+		{"bare, with a deadline", limited{bare}},
 		{"healed", New(bare)},
 		{"healed, with a fallback", New(bare, Fallback(newInstant(1)))},
 	} {

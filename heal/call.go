@@ -46,7 +46,7 @@ type call struct {
 
 	// The room that a healthy call needs, in one piece.
 	candidates [2]Contender
-	attempts   [2]Attempt
+	attempts   [1]Attempt
 	first      room
 }
 
@@ -114,7 +114,7 @@ func (c *call) run() {
 			Message: err.Error(), Hint: "nothing was sent: correct the schema", Billed: ninelives.BilledNo, Err: err})
 		return
 	}
-	c.look()
+	c.see(c.began)
 	c.probes()
 	for first := true; !c.stopped; first = false {
 		if errors.Is(c.parent.Err(), context.Canceled) {
@@ -215,8 +215,10 @@ func (c *call) settle(t *take) {
 }
 
 // look reads how all candidates stand now.
-func (c *call) look() {
-	c.s.Now = time.Now()
+func (c *call) look() { c.see(time.Now()) }
+
+func (c *call) see(now time.Time) {
+	c.s.Now = now
 	for i := range c.s.Candidates {
 		at := &c.s.Candidates[i]
 		at.Standing = c.h.health.Standing(at.Candidate, c.s.Now)

@@ -79,7 +79,7 @@ type book struct {
 	mu       sync.Mutex
 	places   map[placeID]*place
 	entries  map[entryID]*entry
-	rates    map[string]window // attempts by route
+	rates    map[string]*window // attempts by route
 	onChange func(HealthChange)
 
 	// lessons is what calls have taught about the candidates' dialects and windows.
@@ -91,6 +91,7 @@ type entry struct {
 	route     string
 	candidate ninelives.Candidate
 	places    [scopes]*place
+	rate      *window // attempts of the route
 	limit     limit
 	retries   retries
 }
@@ -108,7 +109,7 @@ func NewHealth(p *Policy) *Health {
 		policy:  p,
 		places:  map[placeID]*place{},
 		entries: map[entryID]*entry{},
-		rates:   map[string]window{},
+		rates:   map[string]*window{},
 		lessons: newLessons(),
 	}}
 }
@@ -174,7 +175,9 @@ func (h *Health) Clear(c ninelives.Candidate, now time.Time) {
 	var changes []HealthChange
 	for _, id := range h.placeIDs(c) {
 		if p := h.places[id]; p != nil {
-			changes = h.update(changes, c, p, p.cleared(), now)
+			from := p.mark(now)
+			p.clear()
+			changes = h.changed(changes, &c, p, from, now)
 		}
 	}
 	h.unlockAndTell(changes)
@@ -190,7 +193,7 @@ func (h *Health) Snapshot(now time.Time) []CandidateHealth {
 		rows = append(rows, CandidateHealth{
 			Route:     e.route,
 			Candidate: e.candidate,
-			Standing:  h.standingAt(e.places, &e.limit, e.route, now),
+			Standing:  h.standingAt(&e.places, &e.limit, e.rate, now),
 			InFlight:  e.limit.inFlight,
 			Queued:    len(e.limit.queue),
 			Calls:     ok + failed,
@@ -222,7 +225,7 @@ func (h *Health) entry(c ninelives.Candidate) *entry {
 	id := h.entryID(c)
 	e := h.entries[id]
 	if e == nil {
-		e = &entry{route: h.route, candidate: c}
+		e = &entry{route: h.route, candidate: c, rate: h.rate(h.route)}
 		for i, id := range h.placeIDs(c) {
 			p := h.places[id]
 			if p == nil {
@@ -239,20 +242,30 @@ func (h *Health) entry(c ninelives.Candidate) *entry {
 // standing looks at places that may be known through other candidates only.
 func (h *Health) standing(c ninelives.Candidate, now time.Time) Standing {
 	if e := h.entries[h.entryID(c)]; e != nil {
-		return h.standingAt(e.places, &e.limit, h.route, now)
+		return h.standingAt(&e.places, &e.limit, e.rate, now)
 	}
 	var places [scopes]*place
 	for i, id := range h.placeIDs(c) {
 		places[i] = h.places[id]
 	}
-	return h.standingAt(places, nil, h.route, now)
+	return h.standingAt(&places, nil, h.rate(h.route), now)
 }
 
-func (b *book) standingAt(places [scopes]*place, l *limit, route string, now time.Time) Standing {
+// rate is the load of a route.
+func (b *book) rate(route string) *window {
+	w := b.rates[route]
+	if w == nil {
+		w = &window{}
+		b.rates[route] = w
+	}
+	return w
+}
+
+func (b *book) standingAt(places *[scopes]*place, l *limit, rate *window, now time.Time) Standing {
 	s := Standing{State: StateHealthy, Share: 1}
 	for _, p := range places {
 		if p != nil && (p.rest.resting(now) || !p.returned().IsZero()) {
-			s = s.and(p.standing(now, b.policy, b.rates[route].rate(now)))
+			s = s.and(p.standing(now, b.policy, rate.rate(now)))
 		}
 	}
 	s.Full = l != nil && l.full(b.policy.Limit)
@@ -269,19 +282,26 @@ func (e *entry) healthy(now time.Time) bool {
 	return true
 }
 
-// update replaces the place by its next value and notes the change, if any.
-func (b *book) update(changes []HealthChange, c ninelives.Candidate, p *place, next place, now time.Time) []HealthChange {
-	from, until := p.state(now), p.rest.until
-	*p = next
-	to := p.state(now)
-	if b.onChange == nil || from == to && until.Equal(p.rest.until) {
+// mark is what a place is like for those who are told of changes.
+type mark struct {
+	state State
+	until time.Time
+}
+
+func (p *place) mark(now time.Time) mark { return mark{p.state(now), p.rest.until} }
+
+// changed notes what has become of a place, if anything has.
+func (b *book) changed(changes []HealthChange, c *ninelives.Candidate, p *place, from mark, now time.Time) []HealthChange {
+	if b.onChange == nil {
 		return changes
 	}
-	change := HealthChange{Now: now, Candidate: c, Scope: p.scope, From: from, To: to}
-	if to != StateHealthy {
-		change.Class, change.Reason, change.Until = next.rest.class, next.rest.reason, next.rest.until
-	} else if from == StateHealthy {
+	to := p.mark(now)
+	if from.state == to.state && (from.until.Equal(to.until) || to.state == StateHealthy) {
 		return changes
+	}
+	change := HealthChange{Now: now, Candidate: *c, Scope: p.scope, From: from.state, To: to.state}
+	if to.state != StateHealthy {
+		change.Class, change.Reason, change.Until = p.rest.class, p.rest.reason, p.rest.until
 	}
 	return append(changes, change)
 }

@@ -33,7 +33,7 @@ func (h *Health) enter(ctx context.Context, c ninelives.Candidate, now time.Time
 	}
 	h.mu.Lock()
 	e := h.entry(c)
-	h.rates[h.route] = h.rates[h.route].add(now, rateSpan, 1, 0)
+	*e.rate = e.rate.add(now, rateSpan, 1, 0)
 	if how.retry && !e.retries.room(now, h.policy.Retry) {
 		h.mu.Unlock()
 		return nil, ErrRetryBudget
@@ -42,7 +42,7 @@ func (h *Health) enter(ctx context.Context, c ninelives.Candidate, now time.Time
 	pass := &pass{h: h, entry: e, retry: how.retry}
 	var changes []HealthChange
 	if how.probe && !healthy {
-		if s := h.standingAt(e.places, nil, h.route, now); s.Probe == ProbeNone || !s.probeDue(now) {
+		if s := h.standingAt(&e.places, nil, e.rate, now); s.Probe == ProbeNone || !s.probeDue(now) {
 			h.mu.Unlock()
 			return nil, ErrProbed
 		}
@@ -97,12 +97,13 @@ func (p *pass) leave(v Verdict) {
 	e.retries = e.retries.leave(p.retry)
 	var changes []HealthChange
 	for i, at := range e.places {
-		next := at.judge(v, h.policy, stay{
+		from := at.mark(v.Now)
+		at.judge(v, h.policy, stay{
 			began: p.began,
 			probe: p.probes[i],
 			stale: p.gens[i] != at.gen,
 		})
-		changes = h.update(changes, e.candidate, at, next, v.Now)
+		changes = h.changed(changes, &e.candidate, at, from, v.Now)
 	}
 	h.unlockAndTell(changes)
 }
@@ -111,9 +112,9 @@ func (p *pass) takeProbes(now time.Time) (changes []HealthChange) {
 	for i, at := range p.entry.places {
 		if at.rest.resting(now) {
 			p.probes[i] = true
-			next := *at
-			next.probe.taken = true
-			changes = p.h.update(changes, p.entry.candidate, at, next, now)
+			from := at.mark(now)
+			at.probe.taken = true
+			changes = p.h.changed(changes, &p.entry.candidate, at, from, now)
 		}
 	}
 	return changes
@@ -122,9 +123,9 @@ func (p *pass) takeProbes(now time.Time) (changes []HealthChange) {
 func (p *pass) giveProbesBack(now time.Time) (changes []HealthChange) {
 	for i, at := range p.entry.places {
 		if p.probes[i] {
-			next := *at
-			next.probe.taken = false
-			changes = p.h.update(changes, p.entry.candidate, at, next, now)
+			from := at.mark(now)
+			at.probe.taken = false
+			changes = p.h.changed(changes, &p.entry.candidate, at, from, now)
 		}
 	}
 	return changes

@@ -44,8 +44,8 @@ func (h *Health) placeIDs(c ninelives.Candidate) [scopes]placeID {
 	}
 }
 
-// place is the state machine of one model, key, account or host: a value that
-// judge and cleared map to the next one.
+// place is the state machine of one model, key, account or host, which judge
+// and clear move on.
 type place struct {
 	scope   ninelives.Scope
 	rest    rest
@@ -115,21 +115,21 @@ func (p *place) returned() time.Time {
 	return p.back
 }
 
-// judge is the place after an attempt.
-func (p place) judge(v Verdict, policy *Policy, a stay) place {
+// judge takes in an attempt.
+func (p *place) judge(v Verdict, policy *Policy, a stay) {
 	if a.probe {
 		p.probe.taken = false
 	}
 	if v.Kind == VerdictOK {
 		p.succeed(v.Now, policy, a)
-		return p
+		return
 	}
 	fault := v.Fault
 	if fault == nil {
 		fault = &ninelives.Fault{Class: ninelives.ClassUnknown}
 	}
 	if v.Kind == VerdictCanceled || fault.Class == ninelives.ClassCanceled {
-		return p
+		return
 	}
 	if a.probe {
 		p.probe.last = a.began
@@ -145,7 +145,6 @@ func (p place) judge(v Verdict, policy *Policy, a stay) place {
 	case p.scope == ninelives.ScopeHost && fault.Status != 0:
 		p.succeed(v.Now, policy, a)
 	}
-	return p
 }
 
 // succeed closes a rest that the attempt was begun in.
@@ -247,10 +246,9 @@ func (r rest) join(next rest, now time.Time) rest {
 	return last
 }
 
-// cleared is the place with nothing held against it.
-func (p place) cleared() place {
+// clear forgets what is held against the place.
+func (p *place) clear() {
 	p.rest, p.breaker, p.back = rest{}, breaker{}, time.Time{}
-	return p
 }
 
 // reason is a fault in half a line.

@@ -317,4 +317,6 @@ func (t *take) silent(now time.Time) bool {
 }
 
 // blank says that text holds nothing to read.
-func blank(s string) bool { return strings.TrimFunc(s, unicode.IsSpace) == "" }
+func blank(s string) bool {
+	return strings.IndexFunc(s, func(r rune) bool { return !unicode.IsSpace(r) }) < 0
+}
