@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Entry is one request as the server saw it. Keys are not kept: where one
@@ -61,7 +62,7 @@ func (s *Server) begin(r *http.Request, body []byte) *Entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := &Entry{Seq: len(s.log) + 1, Method: r.Method, Path: redactURL(r.URL), Header: redactHeader(r.Header), At: time.Now()}
-	if json.Valid(body) {
+	if json.Valid(body) && utf8.Valid(body) {
 		e.Body = body
 	} else if len(body) > 0 {
 		e.Body, _ = json.Marshal(string(body))

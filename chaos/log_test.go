@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 )
 
 func TestTheLogIsExact(t *testing.T) {
@@ -41,6 +42,19 @@ func TestTheLogIsExact(t *testing.T) {
 		}
 		if !reflect.DeepEqual(log, want) {
 			t.Errorf("got  %+v\nwant %+v", log, want)
+		}
+	})
+}
+
+// Whatever bodies clients send, the log is JSON in UTF-8.
+func TestTheLogIsAlwaysText(t *testing.T) {
+	inBubble(t, one(Step{}), func(t *testing.T, srv *Server) {
+		for _, body := range []string{"{\"model\":\"x\",\"a\":\"\xff\"}", "\xff\x00", "{", ""} {
+			post(t, srv, "/v1/chat/completions", body)
+		}
+		all, err := json.Marshal(srv.Log())
+		if err != nil || !utf8.Valid(all) {
+			t.Errorf("%v: %q", err, all)
 		}
 	})
 }

@@ -34,6 +34,7 @@ var (
 	errNotJournal = errors.New("it is the database of another program")
 	errNewer      = errors.New("it was written by a newer version")
 	errDirectory  = errors.New("it is a directory")
+	errNoFile     = errors.New("it is no file that can be read again, but a pipe or a device")
 )
 
 // source is how SQLite opens the file: the transaction log is synced at every
@@ -56,6 +57,8 @@ func source(path string, pragmas ...string) string {
 func setUp(path string, at func(string)) (_ *owners, _ *sql.DB, err error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return nil, nil, errDirectory
+	} else if err == nil && !info.Mode().IsRegular() {
+		return nil, nil, errNoFile
 	}
 	dir := path + ".owners"
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -214,10 +217,14 @@ func explain(path string, err error) error {
 		e.Problem, e.Hint = err.Error(), "update ninelives, or "+another
 	case errors.Is(err, errDirectory):
 		e.Problem, e.Hint = errDirectory.Error(), "name a file in it"
+	case errors.Is(err, errNoFile):
+		e.Problem, e.Hint = errNoFile.Error(), another
+	case c == sqliteIOErr:
+		e.Problem, e.Hint = "it cannot be read or written: "+plain(err), "look for a full or broken disk, or "+another
 	case c == sqliteReadOnly, c == sqliteCantOpen, errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
 		e.Problem, e.Hint = "it cannot be written: "+plain(err), "change the permissions of the file and its directory, or "+another
 	default:
-		e.Problem = plain(err)
+		e.Problem, e.Hint = plain(err), another
 	}
 	return e
 }

@@ -40,7 +40,8 @@ func TestWhatCannotBeOpenedIsToldInALine(t *testing.T) {
 		"another program's, empty": {alien, "it is the database of another program – name another file for the journal"},
 		"a newer version's":        {newer, "it was written by a newer version: its schema is 7, this version knows 1 – update ninelives, or name another file for the journal"},
 		"a directory":              {dir, "it is a directory – name a file in it"},
-		"below a file":             {filepath.Join(file("plain", ""), "j"), "mkdir " + dir + "/plain: not a directory"},
+		"below a file":             {filepath.Join(file("plain", ""), "j"), "mkdir " + dir + "/plain: not a directory – name another file for the journal"},
+		"a device":                 {os.DevNull, "it is no file that can be read again, but a pipe or a device – name another file for the journal"},
 	} {
 		before, _ := os.ReadFile(test.path)
 		j, err := Open(test.path)
