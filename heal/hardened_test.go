@@ -15,9 +15,7 @@ func TestHardened1RateLimitStormHonoursTheHintExactly(t *testing.T) {
 	bubble(t, func(t *testing.T, t0 time.Time) {
 		storm := hinted(ninelives.ClassRateLimit, 2*time.Second)
 		a := model("a", storm, storm, storm, says("hello"))
-		h := New(a, preset(t, "hardened"))
-		h.random = func() float64 { return 0 }
-		s := ask(t, h)
+		s := ask(t, healed(a, preset(t, "hardened")))
 		equal(t, "asked", a.since(t0), []time.Duration{0, 2 * time.Second, 4 * time.Second, 6 * time.Second})
 		equal(t, "text", s.text, "hello")
 		equal(t, "under the deadline", time.Since(t0) < 30*time.Second, true)
@@ -137,6 +135,40 @@ func TestHardened7OpenCircuitServesDegradedAtOnceAndAProbeClosesIt(t *testing.T)
 		equal(t, "fresh", s.resp.Degraded, ninelives.Degraded(""))
 		equal(t, "text", s.text, "hello")
 		equal(t, "closed", h.Health().Standing(a.candidate, time.Now()).State, StateHealthy)
+	})
+}
+
+// Half-open is one probe, and not everybody at once when the time is up.
+func TestHardened7OneCallAloneFindsOutWhetherACircuitMayClose(t *testing.T) {
+	bubble(t, func(t *testing.T, t0 time.Time) {
+		steps := []step{}
+		for range 5 {
+			steps = append(steps, fails(ninelives.ClassOverloaded))
+		}
+		a := model("a", append(steps, step{wait(2 * time.Second), {err: fault(ninelives.ClassOverloaded)}}, slow(2*time.Second, "hello"))...)
+		h := healed(a, preset(t, "hardened"), Degraded(Canned("later")))
+		ask(t, h)
+		ask(t, h) // the fifth failure opens it
+		for round, want := range []string{"later", "hello"} {
+			time.Sleep(40 * time.Second) // well after the 30 s
+			asked := len(a.asked)
+			probe := make(chan seen)
+			go func() { probe <- ask(t, h) }()
+			time.Sleep(time.Second)
+			for range 3 {
+				began := time.Now()
+				equal(t, "beside the probe", ask(t, h).text, "later")
+				equal(t, "at once", time.Since(began), 0)
+			}
+			equal(t, "what the probe got", (<-probe).text, want)
+			equal(t, "requests", len(a.asked)-asked, 1)
+			state := StateOpen
+			if round == 1 {
+				state = StateHealthy
+			}
+			equal(t, "state", h.Health().Standing(a.candidate, time.Now()).State, state)
+		}
+		equal(t, "closed", ask(t, h).text, "hello")
 	})
 }
 

@@ -70,6 +70,8 @@ type rest struct {
 	hint   time.Time // the provider asked not to be called before
 	probe  ProbeKind
 	streak int // doublings of the cooldown, plus one
+	// half: time does not end it, it is half open from until on.
+	half bool
 }
 
 // stay is what a place needs to know of an attempt that ends.
@@ -79,7 +81,7 @@ type stay struct {
 	stale bool // the place began to rest after it had begun
 }
 
-func (r *rest) resting(now time.Time) bool { return r.state != "" && now.Before(r.until) }
+func (r *rest) resting(now time.Time) bool { return r.state != "" && (r.half || now.Before(r.until)) }
 
 func (p *place) state(now time.Time) State {
 	switch {
@@ -150,8 +152,7 @@ func (p *place) judge(v Verdict, policy *Policy, a stay) {
 // succeed closes a rest that the attempt was begun in.
 func (p *place) succeed(now time.Time, policy *Policy, a stay) {
 	if p.rest.state != "" && !a.stale {
-		p.back = p.returned()
-		if now.Before(p.back) {
+		if p.back = p.returned(); p.rest.half || now.Before(p.back) {
 			p.back = now
 		}
 		p.rest, p.breaker = rest{}, breaker{}
@@ -182,6 +183,7 @@ func (p *place) fail(v Verdict, fault *ninelives.Fault, rule Rule, policy *Polic
 			until:  v.Now.Add(policy.Breaker.Open),
 			probe:  rule.Probe,
 			streak: p.rest.streak,
+			half:   policy.Breaker.HalfOpen,
 		}, v.Now)
 	}
 }
@@ -234,7 +236,7 @@ func (r rest) join(next rest, now time.Time) rest {
 		last = r
 	}
 	if r.state == StateOpen || next.state == StateOpen {
-		last.state = StateOpen
+		last.state, last.half = StateOpen, r.half || next.half
 	}
 	if r.hint.After(last.hint) {
 		last.hint = r.hint

@@ -27,8 +27,8 @@ type Standing struct {
 	Reason string
 	// Scope is what rests: the model, the key, the account or the host.
 	Scope ninelives.Scope
-	// Since is when it went out of service, Until when it is back by itself.
-	// Both are zero while it is healthy.
+	// Since is when it went out of service, Until when it is back by itself, or
+	// half open (Breaker.HalfOpen). Both are zero while it is healthy.
 	Since time.Time
 	Until time.Time
 	// ProbeAt is from when on it may be probed; zero if it is healthy or is
@@ -74,6 +74,9 @@ func (s Standing) Back(now time.Time) time.Time {
 			return now
 		}
 		return s.ProbeAt
+	}
+	if s.Until.Before(now) {
+		return now // half open, and being probed
 	}
 	return s.Until
 }

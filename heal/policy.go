@@ -156,6 +156,8 @@ type Breaker struct {
 	MinCalls    int
 	Window      time.Duration
 	Open        time.Duration
+	// HalfOpen: only a probe that succeeds closes it; otherwise time does.
+	HalfOpen bool
 }
 
 // ProbePolicy says when a resting candidate may be tried.

@@ -147,7 +147,8 @@ func Hardened() Policy {
 	p.Clocks.Headers, p.Clocks.HeadersSlope = 12*time.Second, 0
 	p.Clocks.FirstEvent, p.Clocks.FirstSlope = 12*time.Second, 0
 	p.Clocks.Liveness, p.Clocks.Progress = 20*time.Second, 20*time.Second
-	p.Breaker = Breaker{Consecutive: 5, Open: 30 * time.Second}
+	p.HintJitter = 0
+	p.Breaker = Breaker{Consecutive: 5, Open: 30 * time.Second, HalfOpen: true}
 	p.Probe = ProbePolicy{From: 1}
 	p.Content.Continuations = 1
 	return p
