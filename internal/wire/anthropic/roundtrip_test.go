@@ -193,10 +193,52 @@ var requests = rapid.Custom(func(t *rapid.T) *ninelives.Request {
 	return r
 })
 
+// cacheHints counts the marks of a request, the server's own included.
+func cacheHints(r *ninelives.Request) int {
+	n := strings.Count(string(r.Extra.JSON), "cache_control")
+	for _, tool := range r.Tools {
+		if tool.Cache != nil {
+			n++
+		}
+	}
+	var count func([]ninelives.Part)
+	count = func(parts []ninelives.Part) {
+		for _, part := range parts {
+			switch p := part.(type) {
+			case ninelives.Text:
+				n += hinted(p.Meta)
+			case ninelives.Image:
+				n += hinted(p.Meta)
+			case ninelives.File:
+				n += hinted(p.Meta)
+			case ninelives.ToolCall:
+				n += hinted(p.Meta)
+			case ninelives.ToolResult:
+				n += hinted(p.Meta)
+				count(p.Content)
+			}
+		}
+	}
+	for _, m := range r.Messages {
+		count(m.Parts)
+	}
+	return n
+}
+
+func hinted(m ninelives.Meta) int {
+	if m.Cache == nil {
+		return 0
+	}
+	return 1
+}
+
 func TestRequestsSurviveTheWire(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		req, target := requests.Draw(t, "request"), generous()
 		target.Stream = rapid.Bool().Draw(t, "stream")
+		if cacheHints(req) > 4 {
+			t.Skip("more cache hints than the protocol takes: a test of its own")
+		}
 		out, err := anthropic.EncodeRequest(req, target)
 		if err != nil {
 			t.Fatal(err)
