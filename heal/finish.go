@@ -10,11 +10,12 @@ import (
 func (c *call) accept(d Decision) {
 	last := c.lastAttempt()
 	t := c.last
-	resp := t.resp
+	resp, number := t.resp, last.Number
 	switch {
 	case d.Default:
 		c.void()
 		resp = c.defaulted(last)
+		number = c.instead(resp)
 	case d.Flagged && !last.Acceptable:
 		// The continuation failed: what there was before it stands.
 		c.void()
@@ -24,6 +25,7 @@ func (c *call) accept(d Decision) {
 		}
 		resp = c.kept.first
 		last = c.attemptOf(c.keptBy)
+		number = last.Number
 	default:
 		if !t.complete() {
 			return
@@ -58,15 +60,29 @@ func (c *call) accept(d Decision) {
 		}
 	}
 	c.tellSwitch(last)
-	c.done(last.Number, &answer)
+	c.done(number, &answer)
 }
 
-// defaulted is the caller's stand-in for an answer without form.
+// instead shows an answer that no attempt gave as that of a further one, whose
+// number it returns: what was voided stays void.
+func (c *call) instead(resp *ninelives.Response) int {
+	number := c.requests() + 1
+	if text := resp.Text(); text != "" {
+		c.hand(ninelives.TextDelta{Attempt: number, Text: text}, nil)
+	}
+	return number
+}
+
+// defaulted is the caller's stand-in for an answer without form. What the model
+// said instead is in the fault of the warning.
 func (c *call) defaulted(a *Attempt) *ninelives.Response {
 	resp := ninelives.Response{}
 	if a.Fault.Partial != nil {
 		resp = *a.Fault.Partial
 	}
+	resp.Message = ninelives.AssistantText(string(c.req.Output.Default))
+	resp.Finish, resp.FinishRaw = ninelives.FinishStop, ""
+	resp.Choices, resp.Logprobs = nil, ninelives.Extra{}
 	resp.Output = c.req.Output.Default
 	resp.OutputDefaulted = true
 	resp.Warnings = append(slices.Clip(resp.Warnings), "the output is the caller's default: "+a.Fault.Message)
@@ -103,11 +119,7 @@ func (c *call) degrade(d Decision) bool {
 	c.notice(n)
 	answer := *resp
 	answer.Attempts = c.requests()
-	number := c.requests() + 1 // what was voided stays void
-	if text := answer.Text(); text != "" {
-		c.hand(ninelives.TextDelta{Attempt: number, Text: text}, nil)
-	}
-	c.done(number, &answer)
+	c.done(c.instead(&answer), &answer)
 	return true
 }
 

@@ -70,6 +70,7 @@ func TestHardened4MalformedOutputIsRepairedOnce(t *testing.T) {
 		}
 		equal(t, "default", string(s.resp.Output), `{"status":"unavailable"}`)
 		equal(t, "marked", s.resp.OutputDefaulted, true)
+		equal(t, "a consumer of the text gets it as well", []string{s.text, s.resp.Text()}, []string{`{"status":"unavailable"}`, `{"status":"unavailable"}`})
 	})
 }
 

@@ -1,6 +1,7 @@
 package heal
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -72,6 +73,7 @@ func drawFault(t *rapid.T) *ninelives.Fault {
 type draft struct {
 	t     *rapid.T
 	tag   string
+	form  bool // the answer should be JSON
 	steps step
 	parts []ninelives.Part
 	words int
@@ -100,7 +102,10 @@ func (d *draft) write() {
 	for i := range words {
 		words[i] = fmt.Sprintf("%s-%d ", d.tag, d.words)
 		d.words++
-		if d.chance(5, "blank") {
+		switch {
+		case d.form && d.chance(2, "json"):
+			words[i] = fmt.Sprintf(`{"tag":%q}`, words[i])
+		case d.chance(5, "blank"):
 			words[i] = "\n"
 		}
 		d.steps = append(d.steps, act{ev: ninelives.TextDelta{Part: len(d.parts), Text: words[i]}})
@@ -116,8 +121,8 @@ func (d *draft) response(f ninelives.FinishReason, more ...ninelives.Part) *nine
 }
 
 // drawStep draws what happens to one request.
-func drawStep(t *rapid.T, tag string) step {
-	d := draft{t: t, tag: tag}
+func drawStep(t *rapid.T, tag string, form bool) step {
+	d := draft{t: t, tag: tag, form: form}
 	d.pause("first")
 	if d.chance(4, "thinks") {
 		d.think()
@@ -188,12 +193,18 @@ func (d *draft) call() step {
 
 func drawWorld(t *rapid.T) *world {
 	w := &world{req: ninelives.Prompt("hi")}
+	if rapid.IntRange(0, 4).Draw(t, "form") == 0 {
+		w.req.Output = &ninelives.Output{Schema: []byte(`{"type":"object","required":["tag"]}`)}
+		if rapid.Bool().Draw(t, "default") {
+			w.req.Output.Default = []byte(`{"tag":""}`)
+		}
+	}
 	for i := range rapid.IntRange(1, 4).Draw(t, "candidates") {
 		name := string(rune('a' + i))
 		m := &wild{scripted: model(name)}
 		m.candidate.Prefill = rapid.Bool().Draw(t, "prefill")
 		for k := range rapid.IntRange(1, 5).Draw(t, "steps") {
-			m.steps = append(m.steps, drawStep(t, fmt.Sprintf("%s%d", name, k)))
+			m.steps = append(m.steps, drawStep(t, fmt.Sprintf("%s%d", name, k), w.req.Output != nil))
 		}
 		w.models = append(w.models, m)
 	}
@@ -337,6 +348,14 @@ func (w *world) accepted(t *rapid.T, s seen) {
 			t.Fatalf("the substitute is %q", got)
 		}
 		return
+	}
+	if w.req.Output != nil && len(s.resp.Message.ToolCalls()) == 0 && s.resp.Finish != ninelives.FinishRefusal {
+		if !bytes.Contains(s.resp.Output, []byte(`"tag"`)) || !jsontext.Value(s.resp.Output).IsValid() {
+			t.Fatalf("the output is %s", s.resp.Output)
+		}
+		if s.resp.OutputDefaulted {
+			return
+		}
 	}
 	if s.resp.Continued > 0 {
 		return // made of pieces: that what is shown is what is accepted says enough
