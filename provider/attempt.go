@@ -67,6 +67,7 @@ func (a *attempt) run(caller context.Context) {
 		a.fail(wire.Transport(a.ctx, err, a.watch.at()))
 		return
 	}
+	a.options.Now = time.Now()
 	in := &body{ReadCloser: resp.Body, watch: a.watch, room: maxStream}
 	defer in.Close()
 	answer, fault := a.receive(resp, in)

@@ -69,6 +69,7 @@ func TestEveryShapeOfBodyIsRead(t *testing.T) {
 		{400, `{"message":"m"}`, "X-Amzn-Errortype: ThrottlingException:http://internal/", ninelives.ClassRateLimit},
 		{400, `{"error":{"message":{"error":{"message":"prompt is too long: 5 tokens > 4 maximum"}}}}`, "", ninelives.ClassContextLength},
 		{400, `{"error":{"message":"Provider returned error","code":400,"metadata":{"raw":"{\"error\":{\"message\":\"{\\\"error\\\":{\\\"code\\\":\\\"context_length_exceeded\\\"}}\"}}"}}}`, "", ninelives.ClassContextLength},
+		{400, `{"error":{"message":"Provider returned error","code":400,"metadata":{"raw":"{\"error\":{\"message\":\"{\\\"type\\\":\\\"error\\\",\\\"error\\\":{\\\"type\\\":\\\"overloaded_error\\\",\\\"message\\\":\\\"m\\\"}}\"}}"}}}`, "", ninelives.ClassOverloaded},
 		{400, `{"error":{"message":"upstream said: {\"error\":{\"type\":\"overloaded_error\",\"message\":\"m\"}}"}}`, "", ninelives.ClassOverloaded},
 		{200, `{"base_resp":{"status_code":1008,"status_msg":"m"}}`, "", ninelives.ClassBilling},
 		{200, `{"error":{"code":503,"message":"m"}}`, "", ninelives.ClassOverloaded},
@@ -90,6 +91,9 @@ func TestEveryShapeOfBodyIsRead(t *testing.T) {
 func TestMoneyIsMoneyWhateverTheStatus(t *testing.T) {
 	checkClasses(t, []answered{
 		{429, `{"error":{"type":"insufficient_quota","code":"credit_balance_exhausted","message":"m"}}`, "", ninelives.ClassBilling},
+		{400, `{"error":{"type":"invalid_request_error","message":"You have reached your specified workspace API usage limits."}}`, "", ninelives.ClassBilling},
+		{403, `{"error":{"message":"令牌额度已用尽","type":"new_api_error"}}`, "", ninelives.ClassBilling},
+		{429, `{"code":"Some resource has been exhausted","error":"Your team has used all available credits."}`, "", ninelives.ClassBilling},
 		{429, `{"error":{"type":"insufficient_quota","code":"project_spend_limit_exceeded","message":"m"}}`, "", ninelives.ClassBilling},
 		{429, `{"error":{"code":"organization_usage_limit_exceeded","message":"m"}}`, "", ninelives.ClassBilling},
 		{400, `{"error":{"type":"invalid_request_error","message":"You have reached your specified API usage limits. You will regain access on 2027-01-01 at 00:00 UTC."}}`, "", ninelives.ClassBilling},
@@ -141,6 +145,9 @@ func TestOverflowIsToldInManyWords(t *testing.T) {
 		{400, "This model's maximum context length is 4096 tokens. However, your prompt contains at least 4100 input tokens.", 4096, 4100},
 		{400, "Your input exceeds the context window of this model. Please adjust your input and try again.", 0, 0},
 		{400, "prompt is too long: 209,353 tokens > 199,999 maximum", 199999, 209353},
+		{400, "The input token count is 1300000 but the model only supports up to 1048576.", 1048576, 1300000},
+		{400, "cannot truncate the prompt with n_keep (900) >= n_ctx (512)", 512, 900},
+		{400, "The request payload size exceeds the limit: 1000 bytes.", 0, 0},
 		{400, "input length and `max_tokens` exceed context limit: 195000 + 8000 > 200000", 200000, 195000},
 		{400, "The input is too long for the model.", 0, 0},
 		{400, "The input token count (1196265) exceeds the maximum number of tokens allowed (1048576).", 1048576, 1196265},
@@ -187,6 +194,7 @@ func TestWhatOnlySoundsLikeAnOverflowIsNone(t *testing.T) {
 		{400, `{"error":{"message":"max_tokens must be at most 4096"}}`, "", ninelives.ClassFormat},
 		{429, `{"error":{"message":"m","code":"context_length_exceeded"}}`, "", ninelives.ClassRateLimit},
 		{400, `{"error":{"message":"Invalid image: the image is too large"}}`, "", ninelives.ClassFormat},
+		{400, `{"error":{"message":"Invalid 'tools[0].function.name': string too long, maximum length 64","code":"string_above_max_length"}}`, "", ninelives.ClassFormat},
 	})
 }
 
@@ -208,6 +216,12 @@ func TestCapacityRatesAndTimeouts(t *testing.T) {
 		{500, `{"error":{"code":503,"message":"Loading model","type":"unavailable_error"}}`, "", ninelives.ClassOverloaded},
 		{200, `{"error":{"message":"Service Unavailable","type":"ServiceUnavailableError"}}`, "", ninelives.ClassOverloaded},
 		{429, `{"message":"m"}`, "X-Amzn-Errortype: ModelNotReadyException", ninelives.ClassOverloaded},
+		// A resource that is exhausted is a quota; capacity is said otherwise.
+		{429, `[{"error":{"code":429,"message":"Resource has been exhausted (check quota).","status":"RESOURCE_EXHAUSTED"}}]`, "", ninelives.ClassRateLimit},
+		{200, `{"error":{"message":"Resource exhausted, please try later"}}`, "", ninelives.ClassRateLimit},
+		{429, `{"code":"Some resource has been exhausted","error":"Too many requests"}`, "", ninelives.ClassRateLimit},
+		{429, `{"code":"Some resource has been exhausted","error":"The model is at capacity"}`, "", ninelives.ClassOverloaded},
+		{500, `{"error":{"message":"insufficient system resources"}}`, "", ninelives.ClassOverloaded},
 		{424, `{"message":"m","originalStatusCode":400}`, "X-Amzn-Errortype: ModelErrorException", ninelives.ClassOverloaded},
 		{400, `{"message":"m"}`, "X-Amzn-Errortype: ServiceQuotaExceededException", ninelives.ClassRateLimit},
 		{429, `{"error":{"code":"1302","message":"m"}}`, "", ninelives.ClassRateLimit},

@@ -28,7 +28,7 @@ var (
 		`|ipnotauthorized|accountlocked|accountsuspended|accountdisabled`)
 	clockWords   = words(`requestexpired|incompletesignature|requesttimetooskewed|signatureexpired`)
 	contextWords = words(`contextlength|contextwindow|contextsize|contextlimit|exceedcontext|requesttoolarge|requestentitytoolarge|prompttoolong|inputtoolong|messagetoolong` +
-		`|stringabovemaxlength|tokenslimitreached|tokenlimitexceeded|payloadtoolarge|maxcontext|prompttoolarge`)
+		`|tokenslimitreached|tokenlimitexceeded|payloadtoolarge|maxcontext|prompttoolarge`)
 	capacityWords = words(`overload|capacity|unavailable|serverbusy|systembusy|enginebusy|modelnotready|modelserving|modelloading|^loading|badgateway|insufficientsystemresource|upstreamconnect`)
 	// streamErrorWords: the stream of the model itself broke.
 	streamErrorWords = words(`modelstreamerror|upstreamhttp2streamerror|streamerror`)
@@ -57,9 +57,9 @@ var (
 		`credit balance|(insufficient|not enough|low|no|zero|negative|run out of|ran out of|out of|any|lacks?) (account |available |remaining |prepaid |more )?(balance|credits?\b|funds)`,
 		`(requires?|needs?|purchase|buy|add) more credits|purchase credits|(credits?|balance|prepa\w+)[^.]{0,40}(deplet|exhaust|used up|insufficient|negative|run out|overdrawn)`,
 		`(spend(ing)?|budget|billing|payment)[^.]{0,20}(limit|cap)\b[^.]{0,40}(reach|exceed|hit|exhaust)|(reach|exceed|hit|exhaust)\w*[^.]{0,50}(spend(ing)?|budget|billing)[^.]{0,20}(limit|cap)`,
-		`specified api usage limit|usage limit for this billing|billing cycle|billing (is )?(not|in)active|billing hard limit|monthly (quota|usage|allowance|budget)`,
+		`specified (\w+ )?api usage limit|usage limit for this billing|billing cycle|billing (is )?(not|in)active|billing hard limit|monthly (quota|usage|allowance|budget)`,
 		`key limit exceeded|payment (is )?required|overdue|in arrears|arrearage|recharge|top[- ]?up your|used all available credits|membership|subscription[^.]{0,30}(expired|inactive|cancel|lapsed)|plan[^.]{0,20}expired`,
-		`余额不足|欠费|账户余额|请充值|充值|套餐(已)?(过期|到期)`,
+		`余额不足|欠费|账户余额|请充值|充值|套餐(已)?(过期|到期)|额度(已|已经)?(用尽|用完|耗尽|不足)`,
 	)
 	// planTexts is used by OpenAI for money and by Google for a rate limit.
 	planTexts   = texts(`current quota[^.]{0,40}(plan|billing)|check your plan and billing`)
@@ -70,7 +70,7 @@ var (
 		`authentication (fail|error|credential|required|token)|no auth credentials|\bunauthori[sz]ed\b|not authenticated|invalid (authentication|bearer|credential|authorization)|login fail|user not found|signature (expired|does not match)|security token|令牌|鉴权|无效的(api|密钥)|身份验证`,
 	)
 	capacityTexts = texts(
-		`overload|over capacity|(capacity|resources?) (is |are |has been |have been |was )?(currently )?(exceeded|exhausted|unavailable|reached|full|insufficient)|no (available )?capacity|not enough capacity|insufficient capacity|out of capacity|at (full |max\w* )?capacity`,
+		`overload|over capacity|capacity (is |has been |was )?(currently )?(exceeded|exhausted|unavailable|reached|full|insufficient)|(system|server|compute|gpu) resources? (is |are |has been |have been )?(currently )?(exhausted|unavailable|insufficient)|insufficient (system|compute|gpu) resources?|no (available )?capacity|not enough capacity|insufficient capacity|out of capacity|at (full |max\w* )?capacity`,
 		`(currently|still|is|being) (loading|warming)|loading model|model is loading|warming up|cold start`,
 		`(server|system|service|engine|model)s? (is |are )?(currently |temporarily |too )?busy|queue (is |was )?full|maximum pending requests|(high|heavy|unusual|peak) (demand|traffic|load)`,
 		`(temporarily|currently|service|server) (is )?(temporarily |currently )?unavailable|no healthy upstream|upstream connect|no available (channel|server|worker|instance|node|provider)|bad gateway`,
@@ -78,7 +78,7 @@ var (
 	)
 	rateTexts = texts(
 		`rate[ _-]?limit|too many (requests|concurrent|tokens,? please|calls)|throttl|quota (was |is |has been )?(exceeded|exhausted|reached|used)|exceed\w*[^.]{0,40}\bquota|exceed\w*[^.]{0,30}call rate`,
-		`(requests?|tokens?) per (second|minute|min|hour|day)|slow down|concurren\w+[^.]{0,20}(limit|exceed|reach)|(max|maximum)[^.]{0,20}concurren|usage limit|limit exhausted|daily limit|free-models-per`,
+		`(requests?|tokens?) per (second|minute|min|hour|day)|slow down|\bresources? (has been |have been |is |are |was )?exhausted|concurren\w+[^.]{0,20}(limit|exceed|reach)|(max|maximum)[^.]{0,20}concurren|usage limit|limit exhausted|daily limit|free-models-per`,
 		`请求过(于|多)|频率|限流|限速|速率限制|并发`,
 	)
 	modelTexts = texts(

@@ -55,7 +55,7 @@ type complaint struct {
 
 const (
 	maxComplaint = 6 << 10 // bytes of sentences that are looked at
-	maxDepth     = 8       // levels of envelopes and of JSON in strings
+	maxDepth     = 16      // levels of envelopes and of JSON in strings
 )
 
 var (

@@ -20,13 +20,13 @@ var (
 		`(prompt|input|inputs|messages?|conversation|history|query|tokens?)\b[^;\n]{0,60}(is |are |was )?(too (long|large|big)|longer than|exceed\w* (the |this |its |our )?\w*'?s? ?(max|context|limit|allowed|token|model|window|available))`,
 		`(maximum|max) (allowed )?(prompt|input)[ _-]?(token )?(length|size|tokens?|count)|range of input length|input length[^;\n]{0,40}(exceed|should be|must be)`,
 		`too many (input |total |prompt )?tokens|reduce the length of (the |your )?(messages|prompt|input|conversation)|shorten (the |your )(prompt|input|messages)`,
-		`prompt token count[^;\n]{0,40}exceed|token count[^;\n]{0,40}exceed|total (number of )?tokens[^;\n]{0,40}exceed|must have less than \d+ tokens|'?inputs'? tokens \+ `,
+		`prompt token count[^;\n]{0,40}exceed|token count[^;\n]{0,40}exceed|total (number of )?tokens[^;\n]{0,40}exceed|must have less than \d+ tokens|'?inputs'? tokens \+ |token count[^;\n]{0,40}only (supports?|allows?|accepts?) |\bn_ctx\b`,
 		`no user query found in messages|content length[^;\n]{0,40}exceed|exceed\w*[^;\n]{0,40}content length|string too long[^;\n]{0,60}maximum length \d{5,}`,
 		`(prompt|输入|上下文|内容)[^;\n]{0,12}(超长|过长|超过|超出)|超(过|出)[^;\n]{0,20}(上下文|最大长度|长度限制|窗口)`,
 	)
 	// tooLargeTexts speak of the whole request, whose size no wait changes.
 	tooLargeTexts = texts(
-		`(request|payload|body|entity|input|prompt)( is| was)? too large|request (body )?(exceeds|is larger than)[^;\n]{0,30}(maximum|max|limit|size)|larger than the maximum (size|allowed)`,
+		`(request|payload|body|entity|input|prompt)( is| was)? too large|(request|payload|body) (body |payload )?(size )?(exceeds|is larger than)[^;\n]{0,30}(maximum|max|limit|size)|larger than the maximum (size|allowed)`,
 	)
 	// notTooLong: throttles and limits of the answer speak of tokens too.
 	notTooLong = texts(
@@ -80,6 +80,8 @@ var numberREs = []struct {
 	{texts(`(\d+) \+ (\d+) > (\d+)`), 3, 1},
 	{texts(`(\d+) tokens? > (\d+)`), 2, 1},
 	{texts(`token count \(?(\d+)\)? exceeds[^;\n]{0,60}?\(?(\d+)\)?`), 2, 1},
+	{texts(`token count (?:is|of) (\d+)[^;\n]{0,60}?only (?:supports?|allows?|accepts?)(?: up to| at most)? (\d+)`), 2, 1},
+	{texts(`n_keep[^;\n0-9]{0,8}(\d+)[^;\n]{0,16}n_ctx[^;\n0-9]{0,8}(\d+)`), 2, 1},
 	{texts(`context (?:length|window|size) (?:is|of)(?: only)? (\d+)[^;\n]{0,80}?(?:requested|contains?(?: at least)?|has|resulted in|received|given:?)(?: about| at least)? (\d+)`), 1, 2},
 	{texts(`contains?(?: at least)? (\d+) tokens?[^;\n]{0,80}?(?:with|of|than|maximum|limit)[^;\n0-9]{0,30}(\d+)`), 2, 1},
 	{texts(`maximum (?:prompt|input) length is (\d+)[^;\n]{0,60}?(?:contains|has|is|of) (\d+)`), 1, 2},

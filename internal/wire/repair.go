@@ -61,7 +61,7 @@ func (x *complainant) applied(name, value string) bool {
 
 // no is every way to say that something is not taken.
 const no = `(?:not (?:currently |yet |been |be )?(?:supported|permitted|allowed|recogni[sz]ed|valid|available|enabled|accepted|implemented|expected|understood)` +
-	`|unsupported|unknown|unrecogni[sz]ed|unexpected|disallowed|forbidden|deprecated|unavailable|invalid|rejected|no longer supported|does not exist|cannot be (?:used|set|specified|provided))`
+	`|unsupported|unknown|unrecogni[sz]ed|unexpected|disallowed|forbidden|deprecated|unavailable|invalid|rejected|no longer supported|incompatible|does not exist|cannot be (?:used|set|specified|provided))`
 
 // noun is every word for a field of the request.
 const noun = `(?:parameters?|params?|arguments?|args?|fields?|keys?|propert(?:y|ies)|names?|options?|inputs?|attributes?|settings?|members?)\b`
@@ -202,14 +202,14 @@ var cacheTexts = texts(`cache_control[^;\n]{0,80}(maximum|at most|no more|too ma
 
 var (
 	afterRoleRE     = texts(`\b(user|assistant|tool|system|developer)'?(?: message| role| turn)?s? (?:is |was )?(?:directly |immediately |right )?(?:after|following|follows|(?:cannot|must not|may not) follow) (?:a |an |the )?(?:role:? )?'?(user|assistant|tool|system)\b`)
-	alternateTexts  = texts(`(successive|consecutive|adjacent|repeated|back-to-back|two|multiple)[^;\n]{0,40}(roles?|user|assistant|messages?)|alternat|interleav|same role|in a row`)
+	alternateTexts  = texts(`(successive|consecutive|adjacent|repeated|back-to-back|two|multiple)[^;\n]{0,40}(roles?|user|assistant|messages?)|alternat|interleav|same role|in a row|(角色|user)[^;\n]{0,20}交替`)
 	developerTexts  = texts(`developer`)
 	systemTexts     = texts(`\bsystem\b`)
 	roleTexts       = texts(`\broles?\b|variant|instruction|\bsystem (message|prompt)|角色`)
 	roleNoTexts     = texts(no + `|expected one of|does not support|only[^;\n]{0,40}(supported|allowed)|must be (one of|at|the first)|should be (one of|in)|incorrect|not enabled|not one of|is not in|角色信息不正确|at the (beginning|start)`)
 	systemNoTexts   = texts(`(system|developer) (role|message|prompt|instruction)s?[^;\n]{0,40}(not (supported|enabled|allowed|available)|unsupported|must be|should be)|does not support\b[^;\n]{0,40}'?system|(system|developer) instructions? (is|are) not`)
 	knownSystemRE   = texts(`expected one of[^;\n]{0,80}system|(must be|should be|\bsupported|\ballowed|\bvalid)[^;\n]{0,60}\bsystem\b`)
-	prefillTexts    = texts(`prefill|(end|finish|conclude)s? with[^;\n]{0,20}\buser\b|(last|final)[^;\n]{0,30}(message|turn|role)[^;\n]{0,40}(must be|should be|be)[^;\n]{0,20}\b(user|tool)\b|(last|final)[^;\n]{0,30}(message|turn|content)[^;\n]{0,20}\bfrom (a |the )?'?user\b|expected last role|cannot continue from|last message[^;\n]{0,20}not[^;\n]{0,10}assistant`)
+	prefillTexts    = texts(`pre-?fill|(end|finish|conclude)s? with[^;\n]{0,20}\buser\b|(last|final)[^;\n]{0,30}(message|turn|role)[^;\n]{0,40}(must be|should be|be|must have|should have)[^;\n]{0,20}\b(user|tool)\b|(last|final)[^;\n]{0,30}(message|turn|content)[^;\n]{0,20}\bfrom (a |the )?'?user\b|expected last role|cannot continue from|last message[^;\n]{0,20}not[^;\n]{0,10}assistant`)
 	jinjaRolesTexts = texts(`(jinja|template|raise_exception)[^;\n]*`)
 )
 
@@ -260,13 +260,14 @@ const picture = `(?:^|[\s'(,:;])(?:images?|image_url|input_image|vision|pictures
 var imagesTexts = texts(
 	picture+`[^;\n]{0,60}(`+no+`|only supported|text[- ]only|only text)`,
 	`(`+no+`|does not (accept|have|handle|process)|do not support|does not support|cannot (accept|process|handle|read)|unknown variant|no endpoints[^;\n]{0,20}support)[^;\n]{0,40}`+picture,
-	`at most 0 image|only (accepts?|supports?|takes?) text|text[- ]only model|not a (multi-?modal|vision)|input should be 'text'|(must|should) be (a )?'?text'?( content)? only|content[^;\n]{0,30}must be a string`,
+	`at most 0 image|only (accepts?|supports?|takes?) text|text[- ]only model|not a (multi-?modal|vision)|input should be 'text'|(must|should) be (a )?'?text'?( content)? only|content[^;\n]{0,30}must be a string|missing data required for image`,
+	`不支持[^;\n]{0,10}(图片|图像|视觉|多模态)|content\.type[^;\n]{0,30}\['text'\]`,
 )
 
 var badImageTexts = texts(`image[^;\n]{0,40}(too (large|big|small|many)|corrupt|could not (be )?(download|decode|process|fetch)|base64|dimension|size|media type|format|mime)|(download|decode|fetch|process)[^;\n]{0,20}image|timeout`)
 
 func imagesRepair(x *complainant) []ninelives.Repair {
-	if x.says(imagesTexts) && !x.says(badImageTexts) {
+	if x.says(imagesTexts) && !x.says(badImageTexts) && !x.says(formTexts) {
 		return one(RepairNoImages, "", "")
 	}
 	return nil

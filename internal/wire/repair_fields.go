@@ -20,6 +20,8 @@ var blameREs = []*phrase{
 	texts(`'(` + dotted + `)'(?: ` + noun + `)?:? (?:is |are |was |were )?(?:` + no + `|(?:extra|additional) ` + noun + `)`),
 	// a.b.0.c: extra inputs are not permitted
 	texts(`(` + dotted + `)'?: (?:(?:extra|additional) ` + noun + ` (?:are |is )?` + no + `|unknown field|` + noun + ` (?:is |are )?` + no + `)`),
+	// extra inputs are not permitted, field: 'x'
+	texts(`(?:extra|additional) ` + noun + ` (?:is |are )?` + no + `,? ` + noun + `:? '(` + dotted + `)'`),
 	// argument not supported: x · not supported on this model: x
 	texts(noun + ` (?:is |are )?` + no + `(?: (?:on|by|for|with|in) (?:this|the) \w+)?: ?'?(` + dotted + `)`),
 	// does not support parameter x
@@ -265,10 +267,16 @@ var (
 	strictTexts   = texts(`additional_?properties'?[^;\n]{0,60}(required to be|must be|should be|be (set to )?false)|'?required'?[^;\n]{0,30}required to be supplied|including every key|all (fields|properties)[^;\n]{0,20}(must be )?required|\bstrict\b`)
 	keywordRE     = texts(`'?(\$?[A-Za-z_]\w*)'?(?: keywords?| is| are| was|:)* ` + no)
 	keywordLeftRE = texts(`(?:` + no + `|does not support|do not support)[^;\n']{0,50}'?(\$?[A-Za-z_]\w*)'?`)
-	schemaWords   = words(`invalidfunctionparameters|invalidjsonschema|invalidschema`)
+	// keywordPathRE names a keyword as the last step of a path: …properties[x].format: only …
+	keywordPathRE   = texts(`(?:parameters|properties|schema)[\w.\[\]$]*\.(\$?[A-Za-z_]\w*): `)
+	strictModeTexts = texts(`\bstrict( mode)?\b[^;\n]{0,30}(` + no + `|\bonly\b)`)
+	schemaWords     = words(`invalidfunctionparameters|invalidjsonschema|invalidschema`)
 )
 
 func schemaRepair(x *complainant) []ninelives.Repair {
+	if x.says(strictModeTexts) {
+		return one(RepairNoStrict, "", "")
+	}
 	inSchema := x.says(schemaTexts) || x.word(schemaWords)
 	if !inSchema {
 		return nil
@@ -277,7 +285,7 @@ func schemaRepair(x *complainant) []ninelives.Repair {
 		return one(RepairNoStrict, "", "")
 	}
 	var out []ninelives.Repair
-	for _, re := range []*phrase{keywordRE, keywordLeftRE} {
+	for _, re := range []*phrase{keywordRE, keywordLeftRE, keywordPathRE} {
 		for _, m := range re.findAll(x.all, 32) {
 			if r := (ninelives.Repair{Name: RepairSchemaDrop, Param: m[1]}); schemaKeyword(m[1]) && !slices.Contains(out, r) {
 				out = append(out, r)
@@ -298,10 +306,12 @@ var (
 	schemaFormTexts = texts(`json_schema|structured outputs?|response_?schema`)
 	wordJSONTexts   = texts(`(contain|include|mention)[^;\n]{0,20}word 'json'|word 'json'`)
 	knowsObjectRE   = texts(`(must be|only|expected|one of|should be|use|supported|allowed)[^;\n]{0,60}json_object`)
+	knowsSchemaRE   = texts(`(must be|only|expected|one of|should be|use|supported|allowed)[^;\n]{0,60}json_schema`)
+	formNoTexts     = texts(`must be|should be|enabled only|only (enabled|available|supported)`)
 )
 
 func outputFormRepair(x *complainant) []ninelives.Repair {
-	if strings.HasPrefix(x.param, "response_format") || x.says(formTexts) && (x.says(rejectTexts) || x.says(wordJSONTexts)) {
+	if strings.HasPrefix(x.param, "response_format") || x.says(formTexts) && (x.says(rejectTexts) || x.says(formNoTexts) || x.says(wordJSONTexts)) {
 		return weaker(x)
 	}
 	return nil
@@ -317,7 +327,7 @@ func weaker(x *complainant) []ninelives.Repair {
 	}
 	whole := x.param == "response_format" && x.word(fieldCodes)
 	switch {
-	case x.applied(RepairSchemaWeaker, string(next)), x.says(wordJSONTexts), whole,
+	case x.applied(RepairSchemaWeaker, string(next)), x.says(wordJSONTexts), whole, x.says(knowsSchemaRE) && !x.says(objectOnlyTexts),
 		x.says(objectOnlyTexts) && !x.says(schemaFormTexts) && !x.says(knowsObjectRE):
 		next = ninelives.SchemaNone
 	}
@@ -327,7 +337,7 @@ func weaker(x *complainant) []ninelives.Repair {
 // Tools and thinking as a whole.
 
 var (
-	toolsTexts    = texts(`(does not|do not|cannot|not) support\b[^;\n]{0,30}(\btools?\b|tool[ _-]?(use|call\w*)|function[ _-]?call\w*)|(\btools?\b|tool[ _-]?(use|call\w*)|function[ _-]?call\w*)( is| are)? (not (supported|enabled|available)|unsupported)|` + no + `[^;\n]{0,20}\btools\b`)
+	toolsTexts    = texts(`(does not|do not|cannot|not) support\b[^;\n]{0,30}(\btools?\b|tool[ _-]?(use|call\w*)|function[ _-]?call\w*)|(\btools?\b|tool[ _-]?(use|call\w*)|function[ _-]?call\w*)'?( is| are)? (not (supported|enabled|available)|unsupported)|` + no + `[^;\n]{0,20}\btools\b`)
 	thinkingTexts = texts(`enable_thinking[^;\n]{0,60}(false|` + no + `)|\bthinking\b[^;\n]{0,60}(` + no + `|must be (set to )?(false|disabled))|(does not|do not|cannot|not) support\b[^;\n]{0,30}\bthinking\b|budget_tokens[^;\n]{0,80}(must|should|less|greater|at least)|adaptive thinking`)
 )
 

@@ -81,6 +81,9 @@ type DecodeOptions struct {
 	// Attempt is the number that every emitted event carries. Numbering where
 	// the event is made saves the second allocation of numbering it later.
 	Attempt int
+	// Now is when the answer began: a stamp in an error inside of it is a wait
+	// from there. Zero means unknown: a stamp then tells no wait.
+	Now time.Time
 	// Garbled is asked what to do about a frame of a stream that is no JSON and
 	// comes before the end of the answer: true loses what it held and reads on.
 	// Nil is false: the stream is broken.

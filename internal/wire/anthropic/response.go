@@ -23,7 +23,7 @@ func DecodeResponse(body []byte, o wire.DecodeOptions) (*ninelives.Response, err
 		}
 	}
 	if !rawjson.Valid(body) || !has(body, "content") {
-		return nil, wire.Classify(wire.Answer{Status: 200, Body: body, Candidate: o.Candidate, InBand: true})
+		return nil, wire.Classify(wire.Answer{Status: 200, Body: body, Candidate: o.Candidate, InBand: true, Now: o.Now})
 	}
 	r := &ninelives.Response{Candidate: o.Candidate.Name(), Message: ninelives.Message{Role: ninelives.RoleAssistant}}
 	var content []byte

@@ -195,7 +195,7 @@ func (d *decoder) vouch() {
 func (d *decoder) warn(text string) { d.answer.Warnings = append(d.answer.Warnings, text) }
 
 func (d *decoder) classify(data []byte) *ninelives.Fault {
-	return wire.Classify(wire.Answer{Status: 200, Body: data, Candidate: d.o.Candidate, InBand: true})
+	return wire.Classify(wire.Answer{Status: 200, Body: data, Candidate: d.o.Candidate, InBand: true, Now: d.o.Now})
 }
 
 func (d *decoder) broken(message string, cause error) *ninelives.Fault {

@@ -38,7 +38,7 @@ func DecodeResponse(body []byte, o wire.DecodeOptions) (*ninelives.Response, err
 }
 
 func (d *decoder) classify(body []byte) *ninelives.Fault {
-	f := wire.Classify(wire.Answer{Status: 200, Body: body, Candidate: d.o.Candidate, InBand: true})
+	f := wire.Classify(wire.Answer{Status: 200, Body: body, Candidate: d.o.Candidate, InBand: true, Now: d.o.Now})
 	f.Phase = d.phase()
 	return f
 }

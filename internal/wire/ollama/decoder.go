@@ -236,7 +236,7 @@ func (d *decoder) give(ev ninelives.Event) {
 }
 
 func (d *decoder) classify(data []byte) *ninelives.Fault {
-	f := wire.Classify(wire.Answer{Status: 200, Body: data, Candidate: d.o.Candidate, InBand: true})
+	f := wire.Classify(wire.Answer{Status: 200, Body: data, Candidate: d.o.Candidate, InBand: true, Now: d.o.Now})
 	if f.Class == ninelives.ClassUnknown && len(d.parts) > 0 {
 		f.Class, f.Scope = ninelives.ClassStreamBroken, ninelives.ScopeModel // an answer was under way
 	}

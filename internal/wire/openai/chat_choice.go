@@ -35,7 +35,6 @@ type chatChoice struct {
 
 	finishRaw string
 	finished  bool
-	cut       bool // [DONE] came while a call was open
 }
 
 // chatPlacedTail is the tail of the arguments at one index.
@@ -263,7 +262,7 @@ func (c *chatChoice) finish() {
 	}
 	c.add(chatKindReasoning, "", c.thought.flush(nil))
 	c.add(chatKindRefusal, "", c.refusal.flush(nil))
-	cut := c.cut || chatFinish(c.finishRaw) == ninelives.FinishLength
+	cut := chatFinish(c.finishRaw) == ninelives.FinishLength
 	for i := range c.calls.Len() {
 		c.tell(i, true)
 		call, p := c.calls.At(i), c.callPart[i]

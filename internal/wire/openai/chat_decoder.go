@@ -37,8 +37,7 @@ type chatDecoder struct {
 // NewChatDecoder reads the frames of a streamed answer of POST /chat/completions.
 //
 // The terminal marker is a finish_reason; [DONE] vouches for an answer without
-// one, if anything was answered: it stopped by itself, or was cut if a call is
-// open. An answer that comes whole in one frame is read too. Frames that are only signs of life
+// one, if anything was answered and no call is open. An answer that comes whole in one frame is read too. Frames that are only signs of life
 // (comments sent as data, pings) are read over.
 //
 // Where the body is no stream at all (sse.Reader.Body is not empty), give it
@@ -181,6 +180,11 @@ func (d *chatDecoder) chunk(data []byte) error {
 		case "x_groq":
 			if own := rawjson.Get(m.Value, "usage"); own != nil && (d.usage == nil || d.xGroq) {
 				d.usage, d.xGroq = append(d.usage[:0], own...), true
+			}
+			d.members.add(m)
+		case "base_resp": // MiniMax says here that it failed, beside choices that are null
+			if n, ok := rawjson.Int(rawjson.Get(m.Value, "status_code")); ok && n != 0 {
+				failure = m.Value
 			}
 			d.members.add(m)
 		default:
@@ -337,8 +341,11 @@ func (d *chatDecoder) end() {
 		return
 	}
 	c := d.choices[0]
+	if !c.finished && c.open() {
+		return // nothing says that the call is whole
+	}
 	if !c.finished && c.said() {
-		c.finished, c.cut = true, c.open()
+		c.finished = true
 		d.warn("the end of the answer was inferred from [DONE]: the server gave no finish_reason")
 	}
 	c.finish()
@@ -352,7 +359,7 @@ func (d *chatDecoder) answer() string { return fmt.Sprintf("%s/%s/%d", d.id, d.m
 // inBand takes in an error that came inside the answer. After the end it is
 // only noted: the answer stands.
 func (d *chatDecoder) inBand(data []byte) error {
-	f := wire.Classify(wire.Answer{Status: 200, Body: data, Candidate: d.o.Candidate, InBand: true})
+	f := wire.Classify(wire.Answer{Status: 200, Body: data, Candidate: d.o.Candidate, InBand: true, Now: d.o.Now})
 	if f.Class == ninelives.ClassUnknown && len(d.choices) > 0 && len(d.choices[0].parts) > 0 {
 		f.Class, f.Scope = ninelives.ClassStreamBroken, ninelives.ScopeModel // an answer was under way
 	}
@@ -405,6 +412,8 @@ func (d *chatDecoder) Response(cause error) (*ninelives.Response, error) {
 		f = d.newFault(ninelives.ClassStreamBroken, "the stream broke off: "+wire.Redact(cause.Error()))
 	case d.frames == 0:
 		f = d.newFault(ninelives.ClassEmpty, "the stream ended without an event")
+	case d.done && len(d.choices) > 0 && d.choices[0].open():
+		f = d.newFault(ninelives.ClassStreamBroken, "the stream ended inside a tool call")
 	case d.done:
 		f = d.newFault(ninelives.ClassEmpty, "the stream ended without an answer")
 	default:
@@ -456,8 +465,6 @@ func (d *chatDecoder) response() *ninelives.Response {
 func (c *chatChoice) ending(message ninelives.Message, usage ninelives.Usage) ninelives.FinishReason {
 	said := chatFinish(c.finishRaw)
 	switch {
-	case c.cut:
-		said = ninelives.FinishLength
 	case said == "":
 		said = ninelives.FinishStop // vouched for by [DONE], or whole
 	}

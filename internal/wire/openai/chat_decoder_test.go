@@ -91,19 +91,14 @@ func TestChatStreamIsAnAnswer(t *testing.T) {
 			calls:  []call{{ID: "a", Name: "f", Arguments: "{}"}}, finish: ninelives.FinishToolCalls,
 		},
 		{
-			name:   "[DONE] in the middle of a call",
-			stream: chatStream(`"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x"}}]}`, chatDone),
-			calls:  []call{{ID: "a", Name: "f", Arguments: `{"x`}}, finish: ninelives.FinishLength,
-		},
-		{
-			name:   "[DONE] before the arguments of a call",
-			stream: chatStream(`"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":""}}]}`, chatDone),
-			calls:  []call{{ID: "a", Name: "f", Arguments: ""}}, finish: ninelives.FinishLength,
-		},
-		{
 			name:   "the whole message at the end",
 			stream: chatStream(`"delta":{"content":"Hello"}`, `"delta":{},"message":{"role":"assistant","content":"Hello"},"finish_reason":"stop"`),
 			text:   "Hello", finish: ninelives.FinishStop, raw: "stop",
+		},
+		{
+			name:   "a reason with the upstream's own behind a colon",
+			stream: chatStream(`"delta":{"content":"x"},"finish_reason":"content_filter: RECITATION"`),
+			text:   "x", finish: ninelives.FinishContentFilter, raw: "content_filter: RECITATION",
 		},
 		{
 			name:   "the whole message alone",
@@ -268,6 +263,9 @@ func TestChatStreamIsAFault(t *testing.T) {
 		{"comments only", ": keep-alive\n\n: keep-alive\n\n", ninelives.ClassEmpty, ""},
 		{"[DONE] only", chatStream(chatDone), ninelives.ClassEmpty, ""},
 		{"no choice", chatStream(`data: {"choices":[]}`, chatDone), ninelives.ClassEmpty, ""},
+		{"[DONE] in the middle of a call", chatStream(begun, `"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x"}}]}`, chatDone), ninelives.ClassStreamBroken, "Hel"},
+		{"[DONE] before the arguments of a call", chatStream(`"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":""}}]}`, chatDone), ninelives.ClassStreamBroken, ""},
+		{"a failure beside choices that are null", chatStream(`data: {"choices":null,"base_resp":{"status_code":1002,"status_msg":"m"}}`), ninelives.ClassRateLimit, ""},
 		{"a role and [DONE]", chatStream(`"delta":{"role":"assistant","content":""}`, chatDone), ninelives.ClassEmpty, ""},
 		{"a polite end without a marker", chatStream(begun, `"delta":{"content":"lo"}`), ninelives.ClassStreamBroken, "Hello"},
 		{"reasoning and then nothing", chatStream(`"delta":{"reasoning":"x"}`), ninelives.ClassStreamBroken, ""},

@@ -49,8 +49,10 @@ func chatFinishFault(raw string, said bool) (ninelives.Class, string) {
 }
 
 // chatWord brings FinishReason, finish-reason and FINISH_REASON into one form.
+// What a server adds after a colon (Gemini names its own reason there) is left.
 func chatWord(raw string) string {
-	word := strings.ToLower(strings.TrimSpace(raw))
+	word, _, _ := strings.Cut(strings.ToLower(raw), ":")
+	word = strings.TrimSpace(word)
 	if word == "null" || word == "none" {
 		return ""
 	}

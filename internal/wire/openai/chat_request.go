@@ -316,6 +316,9 @@ func (e *chatRequest) reasoning() {
 	if d.NoThinking {
 		effort = "none"
 	}
+	if d.NoThinking && e.switchOff() {
+		return
+	}
 	off := effort == "none"
 	word := effort
 	if mapped, ok := d.Efforts[effort]; ok {
@@ -355,6 +358,21 @@ func (e *chatRequest) reasoning() {
 			w.String(word)
 		}
 	}
+}
+
+// switchOff turns off a switch of the caller's own that the vocabulary has no
+// word for; false if there is none.
+func (e *chatRequest) switchOff() bool {
+	extra := e.req.Extra.For(ninelives.OpenAIChat)
+	switch {
+	case rawjson.Get(extra, "enable_thinking") != nil && e.param("enable_thinking"):
+		e.w.Bool(false)
+	case rawjson.Get(extra, "thinking") != nil && e.param("thinking"):
+		e.w.RawString(`{"type":"disabled"}`)
+	default:
+		return false
+	}
+	return true
 }
 
 // chatReasoningMembers are the members of the reasoning parameter that the

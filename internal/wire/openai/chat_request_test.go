@@ -151,6 +151,20 @@ func TestChatThinkingParameterOfEveryHouse(t *testing.T) {
 	if body["reasoning_effort"] != "low" {
 		t.Errorf("the server's own word is not used: %v", body["reasoning_effort"])
 	}
+	// A switch of the caller's own is turned off where it is.
+	for extra, want := range map[string]string{
+		`{"enable_thinking":true}`:                          `{"enable_thinking":false}`,
+		`{"thinking":{"type":"enabled","budget_tokens":9}}`: `{"thinking":{"type":"disabled"}}`,
+	} {
+		req := ninelives.Prompt("hi")
+		req.Extra = ninelives.Extra{Protocol: ninelives.OpenAIChat, JSON: []byte(extra)}
+		body, _ := chatBody(t, req, chatWith(func(t *wire.Target) { t.Dialect.NoThinking = true }))
+		delete(body, "model")
+		delete(body, "messages")
+		if got := chatJSON(t, body); got != want {
+			t.Errorf("%s: %s, want %s", extra, got, want)
+		}
+	}
 }
 
 func TestChatOutputByWhatTheTargetEnforces(t *testing.T) {

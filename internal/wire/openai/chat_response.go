@@ -26,7 +26,7 @@ func DecodeChatResponse(body []byte, o wire.DecodeOptions) (*ninelives.Response,
 	case chatIsStream(data):
 		return d.streamed(data)
 	}
-	f := wire.Classify(wire.Answer{Status: 200, Body: data, Candidate: o.Candidate, InBand: true})
+	f := wire.Classify(wire.Answer{Status: 200, Body: data, Candidate: o.Candidate, InBand: true, Now: o.Now})
 	return nil, f
 }
 

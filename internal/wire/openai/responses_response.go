@@ -14,7 +14,7 @@ import (
 // answer that is not there yet.
 func DecodeResponsesResponse(body []byte, o wire.DecodeOptions) (*ninelives.Response, error) {
 	if rawjson.Kind(body) != '{' || !rawjson.Valid(body) {
-		return nil, wire.Classify(wire.Answer{Status: 200, Body: body, Candidate: o.Candidate, InBand: true})
+		return nil, wire.Classify(wire.Answer{Status: 200, Body: body, Candidate: o.Candidate, InBand: true, Now: o.Now})
 	}
 	a := readResponsesAnswer(body)
 	if fault := a.failure(body, o); fault != nil {
@@ -100,7 +100,7 @@ func (a responsesAnswer) failure(body []byte, o wire.DecodeOptions) *ninelives.F
 
 // responsesFault classifies an error that came in place of an answer.
 func responsesFault(body []byte, o wire.DecodeOptions) *ninelives.Fault {
-	return wire.Classify(wire.Answer{Status: 200, Body: body, Candidate: o.Candidate, InBand: true})
+	return wire.Classify(wire.Answer{Status: 200, Body: body, Candidate: o.Candidate, InBand: true, Now: o.Now})
 }
 
 // responsesErrorBody puts an error into the form of an error answer.
