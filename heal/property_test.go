@@ -298,9 +298,11 @@ func (w *world) call(t *rapid.T, ctx context.Context, h *Healed, t0 time.Time) {
 	if w.req.Background {
 		p = p.Background()
 	}
-	if n := w.requests() - before; p.Budget.Requests > 0 && n > p.Budget.Requests {
+	n := w.requests() - before
+	if p.Budget.Requests > 0 && n > p.Budget.Requests {
 		t.Fatalf("%d requests", n)
 	}
+	w.inOrder(t, s, n)
 	if s.err != nil {
 		var f *ninelives.Fault
 		if !errors.As(s.err, &f) {
@@ -321,6 +323,66 @@ func (w *world) call(t *rapid.T, ctx context.Context, h *Healed, t0 time.Time) {
 		return
 	}
 	w.accepted(t, s)
+}
+
+// inOrder checks that the events tell what was done: each request is announced
+// under a number of its own, what was voided stays void, and only a consumer
+// that can unsee is asked to.
+func (w *world) inOrder(t *rapid.T, s seen, requests int) {
+	announced, raced, beside, void, ended := 0, 0, 0, map[int]bool{}, false
+	piece := func(attempt int) {
+		stands := s.resp != nil && (s.resp.Degraded != "" || s.resp.OutputDefaulted) && attempt == announced+1
+		if attempt < 1 || attempt > announced && !stands || void[attempt] {
+			t.Fatalf("a piece of attempt %d: %d were announced, void are %v", attempt, announced, void)
+		}
+	}
+	for i, ev := range s.events {
+		if ended {
+			t.Fatalf("%T after the end", ev)
+		}
+		switch e := ev.(type) {
+		case ninelives.Notice:
+			if (i == 0) != (e.Kind == ninelives.NoticePlan) {
+				t.Fatalf("notice %s is event %d", e.Kind, i)
+			}
+			if e.Kind == ninelives.NoticeAttempt {
+				if announced++; e.Attempt != announced {
+					t.Fatalf("attempt %d is announced as %d", announced, e.Attempt)
+				}
+			}
+			switch {
+			case e.Kind == ninelives.NoticeHedge:
+				raced++
+			case e.Kind == ninelives.NoticeProbe && e.Attempt == 0:
+				beside++
+			}
+			if e.Text == "" {
+				t.Fatalf("notice %s says nothing", e.Kind)
+			}
+		case ninelives.TextDelta:
+			piece(e.Attempt)
+		case ninelives.ReasoningDelta:
+			piece(e.Attempt)
+		case ninelives.RefusalDelta:
+			piece(e.Attempt)
+		case ninelives.ToolCallDelta:
+			piece(e.Attempt)
+		case ninelives.Discard:
+			if piece(e.Attempt); w.mode != ModeRestart {
+				t.Fatalf("a Discard under mode %s", w.mode)
+			}
+			void[e.Attempt] = true
+		case ninelives.Done:
+			ended = true
+			if e.Response.Attempts != announced {
+				t.Fatalf("%d attempts, %d were announced", e.Response.Attempts, announced)
+			}
+		}
+	}
+	// A race may be lost, and a probe be overtaken, before its request is made.
+	if requests > announced+beside || requests < announced-raced {
+		t.Fatalf("%d attempts were announced, %d requests made", announced, requests)
+	}
 }
 
 // accepted checks an answer: it is one that a model gave as a whole, or several
