@@ -66,6 +66,10 @@ func (k *kept) with(told []passage, partial *ninelives.Response) (*kept, bool) {
 	if k != nil {
 		next = *k
 		next.parts = append([]ninelives.Part(nil), k.parts...)
+		next.rounds++
+	}
+	if partial != nil {
+		next.usage = sum(next.usage, partial.Usage)
 	}
 	for _, p := range told {
 		last := len(next.parts) - 1
@@ -158,18 +162,23 @@ func opening(parts []ninelives.Part) int {
 }
 
 // sum adds what two attempts used. Counts that only one of them reported are
-// not called reported.
+// not called reported. Where the two count in different ways, all is counted in
+// the totals.
 func sum(a, b ninelives.Usage) ninelives.Usage {
-	if a.Reported == 0 {
-		return b
-	}
-	return ninelives.Usage{
+	u := ninelives.Usage{
 		Input: a.Input + b.Input, Output: a.Output + b.Output, Reasoning: a.Reasoning + b.Reasoning,
 		Cached: a.Cached + b.Cached, CacheWrite: a.CacheWrite + b.CacheWrite,
 		Reported:            a.Reported & b.Reported,
 		InputExcludesCached: b.InputExcludesCached, OutputExcludesReasoning: b.OutputExcludesReasoning,
 		Estimated: a.Estimated || b.Estimated,
 	}
+	if a.InputExcludesCached != b.InputExcludesCached {
+		u.Input, u.InputExcludesCached = a.TotalInput()+b.TotalInput(), false
+	}
+	if a.OutputExcludesReasoning != b.OutputExcludesReasoning {
+		u.Output, u.OutputExcludesReasoning = a.TotalOutput()+b.TotalOutput(), false
+	}
+	return u
 }
 
 // The quoted tail of a continuation: enough to find the place again.

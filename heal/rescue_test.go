@@ -413,3 +413,27 @@ func TestRefusalAsAnErrorIsFlaggedAndHasNoCall(t *testing.T) {
 		})
 	}
 }
+
+func TestContinuationsAreCountedAndSoIsWhatTheyUsed(t *testing.T) {
+	count := func(input, cached, output, reasoning int, apart bool) ninelives.Usage {
+		return ninelives.Usage{Input: input, Cached: cached, Output: output, Reasoning: reasoning, InputExcludesCached: apart, OutputExcludesReasoning: apart,
+			Reported: ninelives.UsageInput | ninelives.UsageOutput}
+	}
+	last := answer("three")
+	last.Usage = count(100, 50, 10, 4, false)
+	bubble(t, func(t *testing.T, t0 time.Time) {
+		first := cut("one ")
+		first.Usage = count(10, 5, 6, 2, true)
+		second := cut("two ")
+		second.Usage = count(20, 0, 3, 0, true)
+		s := ask(t, healed(model("a", step{text("one "), end(first)}, step{text("two "), end(second)}, step{text("three"), end(last)})))
+		equal(t, "continued", s.resp.Continued, 2)
+		equal(t, "in all", []int{s.resp.Usage.TotalInput(), s.resp.Usage.TotalOutput()}, []int{10 + 5 + 20 + 100, 6 + 2 + 3 + 10})
+		equal(t, "reported", s.resp.Usage.Has(ninelives.UsageOutput), true)
+	})
+	bubble(t, func(t *testing.T, t0 time.Time) {
+		s := ask(t, healed(model("a", step{text("one "), broken}, step{text("two "), broken}, step{text("three"), end(last)}), Rescue(ModeContinue)))
+		equal(t, "continued", s.resp.Continued, 2)
+		equal(t, "what is known of it is not called all of it", s.resp.Usage.Has(ninelives.UsageOutput), false)
+	})
+}
