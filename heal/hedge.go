@@ -80,7 +80,7 @@ func (c *call) race(first *take, d Decision) *take {
 			} else {
 				more = h.of.on(h.ev, h.err)
 			}
-			won := h.of.alive || h.of.resp != nil && c.good(h.of.take)
+			won := h.of.alive || h.of.released || h.of.resp != nil && c.good(h.of.take)
 			if won || c.stopped {
 				if silence = nil; len(running) > 1 {
 					c.leadOf(running, h.of)

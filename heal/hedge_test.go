@@ -27,6 +27,8 @@ func TestSilentCandidateGetsCompanyAndTheFirstToAnswerWins(t *testing.T) {
 		{"no race without silence", slow(9*time.Second, "hello"), slow(time.Second, "other"), "hello", 9 * time.Second, nil, false},
 		{"thinking is no silence", step{wait(9 * time.Second), thought("hm"), wait(20 * time.Second), text("hello"), end(answer("hello"))},
 			slow(time.Second, "other"), "hello", 29 * time.Second, nil, false},
+		{"blanks win no race", step{wait(time.Second), text(""), text(" \n"), thought(""), wait(20 * time.Second), text("late"), end(answer(" \nlate"))},
+			slow(2*time.Second, "hello"), "hello", 12 * time.Second, []time.Duration{10 * time.Second}, true},
 		{"the second fails, the first goes on", slow(20*time.Second, "hello"), fails(ninelives.ClassAuth), "hello", 20 * time.Second, []time.Duration{10 * time.Second}, false},
 		{"the first fails, the second goes on", step{wait(15 * time.Second), {err: fault(ninelives.ClassTimeout)}}, slow(10*time.Second, "hello"), "hello", 20 * time.Second, []time.Duration{10 * time.Second}, true},
 		{"the first fails before", fails(ninelives.ClassTimeout), says("hello"), "hello", 0, []time.Duration{0}, true},

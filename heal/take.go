@@ -27,8 +27,8 @@ type take struct {
 	heldBytes int
 	heldSince time.Time
 
-	// alive: a token of any kind has come; shown: the consumer has seen one;
-	// released: it has seen one that binds.
+	// alive: a token of any kind has come that says something; shown: the
+	// consumer has seen one; released: it has seen one that binds.
 	alive    bool
 	shown    bool
 	released bool
@@ -121,7 +121,7 @@ func (t *take) on(ev ninelives.Event, err error) bool {
 	case nil:
 		return true
 	case ninelives.TextDelta:
-		t.alive = true
+		t.alive = t.alive || !blank(e.Text)
 		if t.joint != nil {
 			if !t.through(&e) {
 				return t.fault == nil && !t.c.stopped
@@ -153,6 +153,9 @@ func (t *take) on(ev ninelives.Event, err error) bool {
 		t.called = true
 		return t.release(ev, len(e.Arguments))
 	case ninelives.ReasoningDelta:
+		if e.Text == "" && e.Proof == nil {
+			return true
+		}
 		t.alive = true
 		if t.joint != nil {
 			t.joint.leave(e.Part)
