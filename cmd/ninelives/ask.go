@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,14 +37,14 @@ Exit codes: 0 complete, 1 internal, 2 usage, 3 key, 4 credit, 5 unavailable
   ninelives ask --resume ID`,
 		RunE: func(cmd *cobra.Command, words []string) error {
 			a.in.words = words
-			return a.run(cmd.Context())
+			return a.run(cmd.Context(), a.mistakes(cmd))
 		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&a.choice.model, "model", "", "model to ask first: provider/model, a provider, or a preset of the configuration")
 	f.StringArrayVar(&a.choice.fallbacks, "fallback", nil, "model to ask next (repeatable)")
 	f.StringVar(&a.choice.preset, "preset", "", "how to heal: default, interactive, background, catbuddy, codebuddy or hardened")
-	f.DurationVar(&a.choice.deadline, "deadline", 0, "total time, such as 30s (default: the policy's)")
+	f.Var(&a.choice.deadline, "deadline", "total time, such as 30s (default: the policy's)")
 	f.StringVar(&a.choice.config, "config", "", "configuration file instead of ninelives.yaml and the user's own")
 	f.StringVar(&a.in.system, "system", "", "instruction for the model")
 	f.StringVar(&a.in.schema, "schema", "", "JSON schema file that the answer must satisfy")
@@ -67,29 +68,29 @@ type asking struct {
 	tell  teller
 }
 
-// run asks. Its errors have been told when it returns.
-func (a *asking) run(ctx context.Context) error {
+// run asks, unless a flag holds a mistake: the question is kept all the same.
+// Its errors have been told when it returns.
+func (a *asking) run(ctx context.Context, mistake error) error {
 	a.start = time.Now()
-	if a.choice.deadline < 0 {
-		return usagef("--deadline %s lies in the past", a.choice.deadline)
-	}
-	if a.choice.deadline > 0 {
+	if limit := a.choice.deadline.Duration; limit > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, a.choice.deadline)
+		ctx, cancel = context.WithTimeout(ctx, limit)
 		defer cancel()
 	}
 	a.tell = a.teller()
 	a.kept = a.openJournal()
 	defer a.kept.close()
 
-	call, mistake := a.call(ctx)
+	call, err := a.call(ctx)
 	if call == nil {
-		return a.fail(mistake)
+		return a.fail(cmp.Or(mistake, err))
 	}
-	if err := a.begin(ctx, call); err != nil {
+	mistake = errors.Join(mistake, err)
+	// The question is kept even if its time is over or somebody stops it.
+	if err := a.begin(context.WithoutCancel(ctx), call); err != nil {
 		return a.fail(err)
 	}
-	if mistake != nil {
+	if mistake = cmp.Or(mistake, ctx.Err()); mistake != nil {
 		return a.end(nil, mistake)
 	}
 	chain, err := a.open(ctx, a.choice)
@@ -115,15 +116,15 @@ func (a *asking) teller() teller {
 }
 
 // call makes what is recorded first: new, or that of an earlier call with what
-// the flags replace. If only an attachment cannot be read, there is a call as
-// well as an error: the question is to be kept.
+// the flags replace. If only what goes with the question cannot be read, there
+// is a call as well as an error: the question is to be kept.
 func (a *asking) call(ctx context.Context) (*journal.Call, error) {
 	if a.resume == "" {
-		req, err := a.request(ctx, a.in)
+		req, err := a.request(ctx, &a.in)
 		if req == nil {
 			return nil, err
 		}
-		return &journal.Call{Source: "ask", Request: req, Labels: a.labels(req)}, err
+		return &journal.Call{Source: "ask", Request: req, Labels: a.labels()}, err
 	}
 	if len(a.in.words) > 0 {
 		return nil, usagef("--resume takes up the question that was kept: leave the words out, or ask anew without --resume")
@@ -132,14 +133,36 @@ func (a *asking) call(ctx context.Context) (*journal.Call, error) {
 	if err != nil {
 		return nil, err
 	}
-	if lacks := earlier.Labels[labelLacks]; lacks == "--image" && len(a.in.images) == 0 || lacks == "--schema" && a.in.schema == "" {
-		return nil, usagef("--resume: the file of %s could not be read when this was asked: give it again with %s FILE", lacks, lacks)
+	question, err := a.complete(ctx, earlier)
+	if err != nil {
+		return nil, err
 	}
 	a.choice.inherit(earlier.Labels)
-	req, err := a.replace(earlier.Request, a.in)
-	labels := a.labels(req)
-	labels["question"] = earlier.Labels["question"]
+	req, err := a.replace(ctx, question, &a.in)
+	labels := a.labels()
+	labels[labelQuestion] = earlier.Labels[labelQuestion]
 	return &journal.Call{Source: "ask", Request: req, Labels: labels, Resumes: earlier.ID}, err
+}
+
+// complete gives the question of an earlier call with what it was kept without.
+func (a *asking) complete(ctx context.Context, earlier *journal.Record) (*ninelives.Request, error) {
+	req := earlier.Request
+	for lacks := range strings.SplitSeq(earlier.Labels[labelLacks], "\n") {
+		switch {
+		case lacks == lostImage && len(a.in.images) == 0, lacks == lostSchema && a.in.schema == "":
+			return nil, usagef("--resume: the file of %s could not be read when this was asked: give it again with %s FILE", lacks, lacks)
+		case lacks == lostStdin:
+			text, err := a.readStdin(ctx)
+			if err != nil {
+				return nil, err
+			}
+			if strings.TrimSpace(text) == "" {
+				return nil, usagef("--resume: standard input could not be read when this was asked: give it again, as in: ninelives ask --resume %s < FILE", earlier.ID)
+			}
+			req = prepend(req, text)
+		}
+	}
+	return req, nil
 }
 
 // begin makes the question durable. A journal that cannot be written is a
@@ -166,7 +189,7 @@ func (a *asking) carryOut(ctx context.Context, chain *chain, req *ninelives.Requ
 	if s, ok := a.tell.(*show); ok && !s.live {
 		opts = append(opts, heal.Rescue(heal.ModeHold))
 	}
-	for ev, err := range chain.healed(a.choice.deadline, opts...).Stream(ctx, req) {
+	for ev, err := range chain.healed(a.choice.deadline.Duration, opts...).Stream(ctx, req) {
 		if err != nil {
 			return nil, err
 		}
@@ -183,24 +206,36 @@ func (a *asking) carryOut(ctx context.Context, chain *chain, req *ninelives.Requ
 	return nil, ninelives.ErrNoEnd
 }
 
+// errReaderGone is the end of a call whose reader does not read on.
+var errReaderGone = fmt.Errorf("the reader of the answer has gone: %w", context.Canceled)
+
+// errUnwritten is an output that cannot be written, as on a full disk.
+var errUnwritten = errors.New("cannot write the answer")
+
 // readerGone makes the error of a call whose reader does not read on. A full
 // disk behind stdout is told as such.
 func (a *asking) readerGone(err error) error {
 	if !brokenPipe(err) {
-		return fmt.Errorf("cannot write the answer: %w", err)
+		return fmt.Errorf("%w: %w", errUnwritten, err)
 	}
-	return &ninelives.Fault{Class: ninelives.ClassCanceled, Message: "the reader of the answer has gone", Err: context.Canceled}
+	return &ninelives.Fault{Class: ninelives.ClassCanceled, Message: "the reader of the answer has gone", Err: errReaderGone}
 }
 
 // end records and tells the end of a call, in this order: an answer that is
 // paid for is kept even if nobody reads it.
 func (a *asking) end(resp *ninelives.Response, err error) error {
-	a.kept.end(a.id, journal.OutcomeOf(resp, err))
+	unkept := a.kept.end(a.id, journal.OutcomeOf(resp, err))
+	if unkept != nil {
+		a.id = ""
+	}
 	if err != nil {
-		return a.fail(err)
+		return a.fail(errors.Join(err, unkept))
 	}
 	if werr := a.tell.answer(resp); werr != nil && !brokenPipe(werr) {
-		return fmt.Errorf("cannot write the answer (it is kept: ninelives calls %s): %w", a.id, werr)
+		if a.id == "" {
+			return fmt.Errorf("%w: %w", errUnwritten, werr)
+		}
+		return fmt.Errorf("%w (it is kept: ninelives calls %s): %w", errUnwritten, a.id, werr)
 	}
 	if code := answerCode(resp); code != exitOK {
 		return &ended{code}
@@ -211,10 +246,28 @@ func (a *asking) end(resp *ninelives.Response, err error) error {
 // fail tells the failure; a reader that has gone hears nothing.
 func (a *asking) fail(err error) error {
 	code := exitCode(err)
-	if werr := a.tell.failure(a.id, err, code); werr != nil && !brokenPipe(werr) {
-		return werr
+	if a.choice.deadline.Duration > 0 && err != nil && errors.Is(err, context.DeadlineExceeded) {
+		err = a.tooLate(err)
+	}
+	switch werr := a.tell.failure(a.id, err, code); {
+	case werr == nil || brokenPipe(werr):
+	case errors.Is(err, errUnwritten):
+		return err
+	default:
+		return fmt.Errorf("%s – and this could not be told: %w", describe(err), werr)
 	}
 	return &ended{code}
+}
+
+// tooLate says of a deadline that has passed before anybody was asked what can
+// be done; the story of an attempt says it itself.
+func (a *asking) tooLate(err error) error {
+	var story *heal.Exhausted
+	var fault *ninelives.Fault
+	if errors.As(err, &story) && len(story.Trail) > 0 || errors.As(err, &fault) && !errors.As(err, &story) {
+		return err
+	}
+	return fmt.Errorf("the deadline of %s passed before a model could be asked: allow more time with --deadline", a.choice.deadline.Duration)
 }
 
 // The labels of a call: whom it was for, and what its record lacks.
@@ -223,23 +276,17 @@ const (
 	labelModel     = "model"
 	labelFallbacks = "fallbacks"
 	labelPreset    = "preset"
-	labelLacks     = "lacks" // the flag whose file could not be read
+	labelLacks     = "lacks" // input.lost
 )
 
-func (a *asking) labels(req *ninelives.Request) map[string]string {
+func (a *asking) labels() map[string]string {
 	question := oneLine(strings.Join(a.in.words, " "))
 	if chars := []rune(question); len(chars) > 120 {
 		question = string(chars[:119]) + "…"
 	}
 	labels := map[string]string{}
-	switch pictures := countImages(req); {
-	case a.in.schema != "" && req.Output == nil:
-		labels[labelLacks] = "--schema"
-	case pictures < len(a.in.images):
-		labels[labelLacks] = "--image"
-	}
 	for name, value := range map[string]string{labelQuestion: question, labelModel: a.choice.model,
-		labelFallbacks: strings.Join(a.choice.fallbacks, "\n"), labelPreset: a.choice.preset} {
+		labelFallbacks: strings.Join(a.choice.fallbacks, "\n"), labelPreset: a.choice.preset, labelLacks: strings.Join(a.in.lost, "\n")} {
 		if value != "" {
 			labels[name] = value
 		}

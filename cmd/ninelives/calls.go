@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
+	ninelives "github.com/ninelives-ai/ninelives"
 	"github.com/ninelives-ai/ninelives/journal"
 )
 
@@ -32,7 +33,7 @@ With an id, show that call: the question, what was done, the answer.`,
 			k := p.openJournal()
 			defer k.close()
 			if k.j == nil {
-				return k.err
+				return &usageError{k.err}
 			}
 			if len(args) == 1 {
 				return p.showCall(cmd.Context(), k, args[0])
@@ -85,7 +86,7 @@ func (p *process) listCalls(ctx context.Context, k *kept, all, asJSON bool) erro
 	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
 	for _, s := range list {
 		state := string(s.State)
-		if s.Reason != "" && string(s.Reason) != state {
+		if s.Reason != "" && s.Reason != ninelives.ClassUnknown && string(s.Reason) != state {
 			state += " (" + string(s.Reason) + ")"
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", s.ID, s.Started.Format("2006-01-02 15:04:05"), state, questionOf(s))

@@ -3,6 +3,10 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
 	"time"
 
 	ninelives "github.com/ninelives-ai/ninelives"
@@ -16,7 +20,7 @@ type choice struct {
 	fallbacks []string
 	preset    string
 	config    string
-	deadline  time.Duration
+	deadline  deadline
 }
 
 // chain is who is asked.
@@ -34,8 +38,8 @@ func (p *process) open(ctx context.Context, c choice) (*chain, error) {
 	paths := config.Paths(".", p.env)
 	if c.config != "" {
 		paths = []string{c.config}
-		if _, err := readFile("--config", c.config, 1<<20); err != nil {
-			return nil, err
+		if _, err := os.Stat(c.config); errors.Is(err, fs.ErrNotExist) { // config.Load takes it for one that need not be there
+			return nil, usagef("--config %s cannot be read: %v", c.config, errors.Unwrap(err))
 		}
 	}
 	settings, problems, err := config.Load(paths, p.env)
@@ -72,14 +76,38 @@ func (p *process) open(ctx context.Context, c choice) (*chain, error) {
 		return nil, &usageError{err}
 	}
 	out.models = models
+	out.warnings = append(out.warnings, warnings(models)...)
+	return out, nil
+}
+
+// warnings are what is to be known about the models, one line for those of
+// which the same is.
+func warnings(models []ninelives.Model) []string {
+	var texts []string
+	about := map[string][]string{}
 	for _, m := range models {
 		if w, ok := m.(interface{ Warnings() []string }); ok {
-			for _, warning := range w.Warnings() {
-				out.warnings = append(out.warnings, m.Name()+": "+warning)
+			for _, text := range w.Warnings() {
+				if about[text] == nil {
+					texts = append(texts, text)
+				}
+				about[text] = append(about[text], m.Name())
 			}
 		}
 	}
-	return out, nil
+	for i, text := range texts {
+		texts[i] = few(about[text], ", ") + ": " + text
+	}
+	return texts
+}
+
+// few joins names, of many the first ones.
+func few(names []string, between string) string {
+	const most = 5
+	if len(names) > most+1 {
+		return strings.Join(names[:most], between) + fmt.Sprintf(" and %d more", len(names)-most)
+	}
+	return strings.Join(names, between)
 }
 
 // healed puts the healing around the chain.
@@ -89,6 +117,15 @@ func (c *chain) healed(deadline time.Duration, opts ...heal.Option) *heal.Healed
 		opts = append(opts, heal.Deadline(deadline))
 	}
 	return heal.New(c.models[0], opts...)
+}
+
+// plan says who is asked, and how many of many.
+func (c *chain) plan() string {
+	text := few(c.names(), ", then ")
+	if most := c.policy.Budget.Others; most > 0 && len(c.models) > 1+most {
+		text += fmt.Sprintf(" (at most %d of them in one call: policy.budget.others)", 1+most)
+	}
+	return text
 }
 
 // names lists the candidates.

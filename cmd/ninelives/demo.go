@@ -37,13 +37,16 @@ func demo() (models []ninelives.Model, close func(), err error) {
 	for _, m := range []struct {
 		name     string
 		protocol ninelives.Protocol
+		schema   ninelives.SchemaSupport
 		base     string
 	}{
-		{"shaky", ninelives.AnthropicMessages, srv.URL()},
-		{"steady", ninelives.OpenAIChat, srv.URL() + "/v1"},
+		{"shaky", ninelives.AnthropicMessages, ninelives.SchemaTool, srv.URL()},
+		{"steady", ninelives.OpenAIChat, ninelives.SchemaNative, srv.URL() + "/v1"},
 	} {
 		model, err := provider.Open(m.name, provider.Provider("simulator"), provider.BaseURL(m.base),
-			provider.Protocol(m.protocol), provider.Key(provider.Secret{}))
+			provider.Protocol(m.protocol), provider.Key(provider.Secret{}), provider.Capabilities(func(c *ninelives.Capabilities) {
+				c.Window, c.Schema = 200_000, m.schema
+			}))
 		if err != nil {
 			srv.Close()
 			return nil, nil, err

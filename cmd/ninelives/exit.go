@@ -131,8 +131,11 @@ func describe(err error) string {
 	if errors.As(err, &done) {
 		return ""
 	}
+	if errors.Is(err, context.Canceled) && !errors.Is(err, errReaderGone) {
+		return "stopped"
+	}
 	text := strings.TrimPrefix(strings.TrimSpace(err.Error()), "provider: ")
-	return oneLine(strings.ReplaceAll(text, "\n", "; "))
+	return oneLine(strings.NewReplacer(".\n", ". ", "\n", "; ").Replace(text))
 }
 
 // brokenPipe reports that the reader of an output has gone.

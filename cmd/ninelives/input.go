@@ -8,21 +8,21 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
+	"net/url"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	ninelives "github.com/ninelives-ai/ninelives"
-	"github.com/ninelives-ai/ninelives/internal/jsonout"
 )
 
 // Limits of what is read. They are above what any model takes.
 const (
-	maxStdin = 32 << 20
-	maxImage = 20 << 20
+	maxStdin  = 32 << 20
+	maxImage  = 20 << 20
+	maxSchema = 2 << 20
 )
 
 // input is what the user gives to one ask.
@@ -31,69 +31,96 @@ type input struct {
 	system string
 	images []string // files or URLs
 	schema string   // file
+
+	lost []string // what could not be taken: --schema, --image, stdin
 }
 
+// What could not be taken, in input.lost.
+const (
+	lostSchema = "--schema"
+	lostImage  = "--image"
+	lostStdin  = "stdin"
+)
+
 // request makes the request of the input and of standard input. The question
-// is read first: if only what goes with it cannot be, there is a request of
+// counts most: if only what goes with it cannot be read, there is a request of
 // the question alone beside the error, so that it can be kept.
-func (p *process) request(ctx context.Context, in input) (*ninelives.Request, error) {
+func (p *process) request(ctx context.Context, in *input) (*ninelives.Request, error) {
 	question := strings.ToValidUTF8(strings.TrimSpace(strings.Join(in.words, " ")), "\uFFFD")
-	text, err := p.readStdin(ctx)
-	if err != nil {
-		return nil, err
+	if question == "-" { // what many commands call standard input
+		question = ""
 	}
+	text, err := p.readStdin(ctx)
 	switch {
+	case err != nil && question == "":
+		return nil, err
+	case err != nil:
+		in.lost = append(in.lost, lostStdin)
 	case question == "" && strings.TrimSpace(text) == "":
 		return nil, usagef(`nothing to ask: write a question, as in: ninelives ask "Why do cats land on their feet?"`)
-	case text != "" && question != "":
-		text = strings.TrimRight(text, "\n") + "\n\n" + question
-	case question != "":
-		text = question
 	}
-	return p.replace(ninelives.Prompt(text), in)
+	req, mistake := p.replace(ctx, ninelives.Prompt(withContext(text, question)), in)
+	return req, errors.Join(err, mistake)
+}
+
+// withContext puts what came on standard input before the question.
+func withContext(text, question string) string {
+	switch {
+	case text == "":
+		return question
+	case question == "":
+		return text
+	}
+	return strings.TrimRight(text, "\n") + "\n\n" + question
 }
 
 // replace gives a copy of a request with what the flags say instead: the
 // instruction, the pictures, the schema. With an error it lacks what could not
 // be read.
-func (p *process) replace(req *ninelives.Request, in input) (*ninelives.Request, error) {
+func (p *process) replace(ctx context.Context, req *ninelives.Request, in *input) (*ninelives.Request, error) {
 	req = req.Clone()
 	if in.system != "" {
 		if len(req.Messages) > 0 && req.Messages[0].Role == ninelives.RoleSystem {
 			req.Messages = req.Messages[1:]
 		}
-		req.Messages = append([]ninelives.Message{ninelives.SystemText(in.system)}, req.Messages...)
+		req.Messages = append([]ninelives.Message{ninelives.SystemText(strings.ToValidUTF8(in.system, "\uFFFD"))}, req.Messages...)
 	}
 	var mistakes []error
 	if in.schema != "" {
-		output, err := readSchema(in.schema)
-		mistakes = append(mistakes, err)
+		output, err := readSchema(ctx, in.schema)
+		if err != nil {
+			mistakes, in.lost = append(mistakes, err), append(in.lost, lostSchema)
+		}
 		req.Output = output
 	}
 	if len(in.images) > 0 {
 		asked := &req.Messages[len(req.Messages)-1]
 		asked.Parts = slices.DeleteFunc(asked.Parts, func(p ninelives.Part) bool { _, is := p.(ninelives.Image); return is })
 		for i, name := range in.images {
-			image, err := readImage(name)
-			mistakes = append(mistakes, err)
-			if err == nil {
-				asked.Parts = slices.Insert(asked.Parts, min(i, len(asked.Parts)), ninelives.Part(image))
+			image, err := readImage(ctx, name)
+			if err != nil {
+				mistakes, in.lost = append(mistakes, err), append(in.lost, lostImage)
+				continue
 			}
+			asked.Parts = slices.Insert(asked.Parts, min(i, len(asked.Parts)), ninelives.Part(image))
 		}
 	}
 	return req, errors.Join(mistakes...)
 }
 
-func countImages(req *ninelives.Request) int {
-	n := 0
-	for _, m := range req.Messages {
-		for _, p := range m.Parts {
-			if _, is := p.(ninelives.Image); is {
-				n++
-			}
+// prepend puts what came on standard input before a question that was kept
+// without it.
+func prepend(req *ninelives.Request, text string) *ninelives.Request {
+	req = req.Clone()
+	asked := &req.Messages[len(req.Messages)-1]
+	for i, part := range asked.Parts {
+		if question, is := part.(ninelives.Text); is {
+			question.Text = withContext(text, question.Text)
+			asked.Parts[i] = question
+			break
 		}
 	}
-	return n
+	return req
 }
 
 // readStdin reads standard input unless a person sits there. A pipe that stays
@@ -118,11 +145,20 @@ func (p *process) readStdin(ctx context.Context) (string, error) {
 		case r := <-read:
 			return stdinText(r.text, r.err)
 		case <-ctx.Done():
-			return "", ctx.Err()
+			if endless(p.stdin) {
+				return "", ctx.Err()
+			}
+			ctx = context.WithoutCancel(ctx) // a file ends by itself
 		case <-patience.C:
 			fmt.Fprintln(p.stderr, "ninelives: waiting for standard input to end (close it with < /dev/null if it holds nothing)")
 		}
 	}
+}
+
+// endless reports whether reading may wait for somebody.
+func endless(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket) != 0
 }
 
 func stdinText(text []byte, err error) (string, error) {
@@ -141,11 +177,20 @@ func stdinText(text []byte, err error) (string, error) {
 }
 
 // readImage takes a file or the address of a picture.
-func readImage(name string) (ninelives.Image, error) {
-	if strings.HasPrefix(name, "https://") || strings.HasPrefix(name, "http://") {
-		return ninelives.Image{URL: name}, nil
+func readImage(ctx context.Context, name string) (ninelives.Image, error) {
+	if scheme, rest, ok := strings.Cut(name, ":"); ok && len(scheme) > 1 {
+		scheme = strings.ToLower(scheme)
+		switch u, err := url.Parse(name); {
+		case scheme == "https" || scheme == "http":
+			if err != nil || u.Host == "" {
+				return ninelives.Image{}, usagef("--image %s is no whole address: write it like https://example.com/cat.png", name)
+			}
+			return ninelives.Image{URL: scheme + ":" + rest}, nil
+		case strings.HasPrefix(rest, "//") || scheme == "data":
+			return ninelives.Image{}, usagef("--image %.60s: a picture is a file or an https address", name)
+		}
 	}
-	data, err := readFile("--image", name, maxImage)
+	data, err := readFile(ctx, "--image", name, maxImage)
 	if err != nil {
 		return ninelives.Image{}, err
 	}
@@ -156,55 +201,4 @@ func readImage(name string) (ninelives.Image, error) {
 	}
 	kind, _, _ = strings.Cut(kind, ";")
 	return ninelives.Image{}, usagef("--image %s is no picture that models take (it looks like %s): use PNG, JPEG, GIF or WebP", name, kind)
-}
-
-// readSchema takes a JSON schema from a file and makes sure that it is one.
-func readSchema(name string) (*ninelives.Output, error) {
-	data, err := readFile("--schema", name, maxImage)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := jsonout.Compile(data); err != nil {
-		return nil, usagef("--schema %s is no JSON schema: %v", name, err)
-	}
-	return &ninelives.Output{Name: schemaName(name), Schema: data}, nil
-}
-
-// schemaName makes a file's name one that providers take.
-func schemaName(path string) string {
-	base, _, _ := strings.Cut(filepath.Base(path), ".")
-	name := strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_', r == '-':
-			return r
-		}
-		return '_'
-	}, base)
-	if name == "" {
-		return "answer"
-	}
-	return name[:min(len(name), 64)]
-}
-
-// readFile reads a file that a flag names.
-func readFile(flag, name string, limit int64) ([]byte, error) {
-	f, err := os.Open(name)
-	if err == nil {
-		defer f.Close()
-		var data []byte
-		if data, err = io.ReadAll(io.LimitReader(f, limit+1)); err == nil {
-			if int64(len(data)) > limit {
-				return nil, usagef("%s %s is larger than %d MB", flag, name, limit>>20)
-			}
-			if len(data) == 0 {
-				return nil, usagef("%s %s is empty", flag, name)
-			}
-			return data, nil
-		}
-	}
-	var path *fs.PathError
-	if errors.As(err, &path) {
-		err = path.Err
-	}
-	return nil, usagef("%s %s cannot be read: %v", flag, name, err)
 }

@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 
 	ninelives "github.com/ninelives-ai/ninelives"
 	"github.com/ninelives-ai/ninelives/journal"
@@ -17,6 +19,8 @@ type kept struct {
 	j        *journal.Journal
 	err      error // why there is none
 	warnings []string
+	path     string
+	file     os.FileInfo
 }
 
 // journalPath is where the journal is: NINELIVES_JOURNAL, else a file among
@@ -34,7 +38,7 @@ func (p *process) journalPath() (string, error) {
 		return filepath.Join(dir, "ninelives", "journal.db"), err
 	}
 	home, _ := p.env("HOME")
-	if home == "" {
+	if !filepath.IsAbs(home) {
 		return "", errors.New("there is no home directory: set NINELIVES_JOURNAL to a file")
 	}
 	return filepath.Join(home, ".local", "state", "ninelives", "journal.db"), nil
@@ -44,13 +48,28 @@ func (p *process) openJournal() *kept {
 	k := &kept{}
 	path, err := p.journalPath()
 	if err == nil {
+		k.path = path
 		k.j, err = journal.Open(path)
 	}
+	if err == nil {
+		k.file, err = os.Stat(path)
+	}
 	if err != nil {
+		k.close()
+		k.j = nil
+		err = movable(err)
 		k.err = err
 		k.warn(err)
 	}
 	return k
+}
+
+// movable tells how another journal is named.
+func movable(err error) error {
+	if strings.Contains(err.Error(), "NINELIVES_JOURNAL") {
+		return err
+	}
+	return fmt.Errorf("%w (NINELIVES_JOURNAL=FILE names another)", err)
 }
 
 func (k *kept) warn(err error) {
@@ -110,9 +129,17 @@ func (k *kept) note(ctx context.Context, id string, n ninelives.Notice) {
 	}
 }
 
-// end records the end, even of a call that was stopped.
-func (k *kept) end(id string, o journal.Outcome) {
-	if id != "" {
-		_ = k.j.End(context.Background(), id, o) // the call then counts as interrupted: nothing is lost
+// end records the end, even of a call that was stopped. Its error says that
+// the call may not be there to be taken up.
+func (k *kept) end(id string, o journal.Outcome) error {
+	if id == "" {
+		return nil
 	}
+	if err := k.j.End(context.Background(), id, o); err != nil {
+		return fmt.Errorf("the end of the call is not kept: %w", err)
+	}
+	if now, err := os.Stat(k.path); err != nil || !os.SameFile(now, k.file) {
+		return fmt.Errorf("the question is not kept: the journal %s was removed meanwhile", k.path)
+	}
+	return nil
 }

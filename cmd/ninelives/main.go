@@ -2,7 +2,10 @@
 //
 //	main.go     the process: signals, the root command, the exit code
 //	ask.go      ask: one healed call
-//	input.go    what is asked: arguments, standard input, images, schema
+//	flags.go    what flags hold
+//	input.go    what is asked: arguments, standard input, images
+//	schema.go   the schema that the answer must satisfy
+//	file.go     files that flags name
 //	chain.go    who is asked: flags, configuration, environment, simulator
 //	demo.go     the built-in simulator and how it misbehaves
 //	show.go     the answer and the healing log, for people
@@ -35,7 +38,11 @@ func run() int {
 	// A reader that goes away is an error of one write (EPIPE), not the end of
 	// the process: the journal has to be told.
 	signal.Ignore(syscall.SIGPIPE)
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	stops := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // nohup
+		stops = append(stops, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), stops...)
 	go func() { // the second Ctrl-C does not wait for anything
 		<-ctx.Done()
 		stop()
@@ -67,20 +74,40 @@ func (p *process) root() *cobra.Command {
 		Short:         "LLM calls that land on their feet",
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usagef("there is no command %q: see ninelives --help", args[0])
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Version:       buildVersion(),
+		Args:          knownCommand,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usagef("%v: see %s --help", err, cmd.CommandPath())
+	root.SetVersionTemplate(versionLine() + "\n")
+	root.SetFlagErrorFunc(flagWords)
+	root.SetHelpCommand(&cobra.Command{
+		Use:   "help [command]",
+		Short: "Help about any command",
+		RunE: func(_ *cobra.Command, args []string) error {
+			cmd, rest, err := root.Find(args)
+			if err != nil || cmd == root {
+				if err := knownCommand(root, args); err != nil {
+					return err
+				}
+				cmd, rest = root, nil
+			}
+			if len(rest) > 0 {
+				return knownCommand(cmd, rest)
+			}
+			return cmd.Help()
+		},
 	})
 	root.SetOut(p.stdout)
 	root.SetErr(p.stderr)
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(p.ask(), p.calls(), p.sim(), p.version())
 	return root
+}
+
+// knownCommand refuses a command that there is not.
+func knownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usagef("there is no command %q: see ninelives --help", args[0])
+	}
+	return nil
 }

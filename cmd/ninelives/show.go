@@ -46,7 +46,7 @@ func (s *show) begin(_ string, c *chain) error {
 			s.line(s.paint.amber(line))
 		}
 	}
-	s.line(s.paint.dim("asking " + oneLine(strings.Join(c.names(), ", then "))))
+	s.line(s.paint.dim("asking " + oneLine(c.plan())))
 	return nil
 }
 
@@ -135,7 +135,7 @@ func (s *show) notice(n ninelives.Notice) {
 var classWords = map[ninelives.Class]string{
 	ninelives.ClassRateLimit: "rate limited", ninelives.ClassBilling: "no credit", ninelives.ClassAuth: "the key is refused",
 	ninelives.ClassOverloaded: "overloaded", ninelives.ClassTimeout: "too slow", ninelives.ClassNetwork: "not reached",
-	ninelives.ClassModelNotFound: "no such model", ninelives.ClassContextLength: "too long for its window",
+	ninelives.ClassModelNotFound: "not found", ninelives.ClassContextLength: "too long for its window",
 	ninelives.ClassContentFilter: "stopped by a content filter", ninelives.ClassRefusal: "declined",
 	ninelives.ClassFormat: "does not take the request as it is", ninelives.ClassStreamBroken: "the answer broke off",
 	ninelives.ClassEmpty: "an empty answer", ninelives.ClassTruncated: "the answer is cut at its length limit",
@@ -146,6 +146,9 @@ var classWords = map[ninelives.Class]string{
 func faultWords(candidate string, f *ninelives.Fault) string {
 	if f == nil {
 		return candidate + " failed"
+	}
+	if f.Class == ninelives.ClassInvalidOutput && f.Message != "" {
+		return candidate + ": " + f.Message // which says all of it
 	}
 	text := candidate + ": " + cmp.Or(classWords[f.Class], string(f.Class))
 	if f.Status != 0 {

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
+	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -37,10 +39,10 @@ model "cut", "flaky-429" or "stall". See docs/chaos.md.`,
 			for _, path := range scripts {
 				scenarios, err := chaos.Load(path)
 				if err != nil {
-					return usagef("%v", err)
+					return usagef("--script %v", err)
 				}
 				if err := srv.Add(scenarios...); err != nil {
-					return usagef("%s: %v", path, err)
+					return usagef("--script %s: %v", path, err)
 				}
 				known = append(known, scenarios...)
 			}
@@ -62,7 +64,7 @@ func (p *process) listScenarios(known []chaos.Scenario) error {
 	for _, sc := range known {
 		fmt.Fprintf(w, "%s\t%s\n", sc.Name, oneLine(sc.About))
 	}
-	return w.Flush()
+	return quiet(w.Flush())
 }
 
 // simulate serves until the context ends.
@@ -76,7 +78,7 @@ func (p *process) simulate(ctx context.Context, srv *chaos.Server, listen string
 	}
 	l, err := net.Listen("tcp", listen)
 	if err != nil {
-		return usagef("cannot listen: %v", err)
+		return usagef("--listen %s: %s", listen, listenWords(err))
 	}
 	server := &http.Server{Handler: srv, ReadHeaderTimeout: 10 * time.Second}
 	url := "http://" + l.Addr().String()
@@ -91,6 +93,20 @@ func (p *process) simulate(ctx context.Context, srv *chaos.Server, listen string
 		return err
 	}
 	return nil
+}
+
+// listenWords says why nobody can listen there.
+func listenWords(err error) string {
+	var op *net.OpError
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return "something listens there already, maybe another simulator: --listen 127.0.0.1:0 takes a free port"
+	case errors.Is(err, fs.ErrPermission):
+		return "this port is reserved: take one above 1023"
+	case errors.As(err, &op):
+		return op.Err.Error()
+	}
+	return err.Error()
 }
 
 func loopback(host string) bool {
