@@ -3,6 +3,7 @@ package heal
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	ninelives "github.com/ninelives-ai/ninelives"
@@ -110,8 +111,11 @@ func (c *call) run() {
 	}
 	c.tell(plan)
 	if err := c.judge.compile(); err != nil {
-		c.fail(&ninelives.Fault{Class: ninelives.ClassFormat, Scope: ninelives.ScopeRequest, Phase: ninelives.PhasePrepare,
-			Message: err.Error(), Hint: "nothing was sent: correct the schema", Billed: ninelives.BilledNo, Err: err})
+		c.fail(unsent(err, "correct the schema"))
+		return
+	}
+	if !c.s.Mode.known() {
+		c.fail(unsent(fmt.Errorf("there is no rescue mode %q", c.s.Mode), "use restart, continue, hold or fail"))
 		return
 	}
 	c.see(c.began)
@@ -141,6 +145,12 @@ func (c *call) run() {
 		}
 		c.start(d)
 	}
+}
+
+// unsent is the fault of a call that cannot be made as it was asked for.
+func unsent(err error, hint string) *ninelives.Fault {
+	return &ninelives.Fault{Class: ninelives.ClassFormat, Scope: ninelives.ScopeRequest, Phase: ninelives.PhasePrepare,
+		Message: err.Error(), Hint: "nothing was sent: " + hint, Billed: ninelives.BilledNo, Err: err}
 }
 
 // start makes the attempt that was decided on, as far as it gets.

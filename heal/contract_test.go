@@ -210,3 +210,14 @@ func TestRequestOfNothingIsSentAsItIs(t *testing.T) {
 		equal(t, "text", s.text, "hello")
 	})
 }
+
+// A mode that nobody knows could neither be unseen nor be gone on with.
+func TestUnknownModeIsToldBeforeAnythingIsSent(t *testing.T) {
+	bubble(t, func(t *testing.T, t0 time.Time) {
+		a := model("a", step{text("half"), broken}, says("hello"))
+		s := ask(t, healed(a, Rescue("Continue")))
+		var f *ninelives.Fault
+		equal(t, "fault", errors.As(s.err, &f) && f.Class == ninelives.ClassFormat && f.Phase == ninelives.PhasePrepare, true)
+		equal(t, "asked", len(a.asked), 0)
+	})
+}

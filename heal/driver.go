@@ -1,6 +1,7 @@
 package heal
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"math/rand/v2"
@@ -67,9 +68,7 @@ func New(primary ninelives.Model, opts ...Option) *Healed {
 		p.Hedge.After = h.hedge
 		h.policy = &p
 	}
-	if h.mode == "" {
-		h.mode = h.policy.Mode
-	}
+	h.mode = cmp.Or(h.mode, h.policy.Mode, ModeRestart)
 	if h.health == nil {
 		h.health = NewHealth(h.policy)
 	}

@@ -35,8 +35,16 @@ func (l *lessons) apply(at *Contender) {
 	}
 	of := l.of[lessonOf(at.Candidate)]
 	at.Repairs = of.repairs
-	if of.window > 0 {
-		at.Candidate.Window, at.Candidate.WindowSource = of.window, "learnt"
+	tellWindow(&at.Candidate, of.window)
+}
+
+// tellWindow fills in or narrows a window by what its provider told: one that
+// is set stays, and an error never proves that a window is larger than known.
+//
+// Source: design 001, layer 4 (setting, exact, family, then the default).
+func tellWindow(c *ninelives.Candidate, told int) {
+	if told > 0 && c.WindowSource != "setting" && (!windowKnown(c) || told < c.Window) {
+		c.Window, c.WindowSource = told, "learnt"
 	}
 }
 
@@ -72,7 +80,7 @@ func (c *call) learn(t *take) {
 	f := t.fault
 	if f != nil && f.Class == ninelives.ClassContextLength && f.Window > 0 {
 		c.h.lessons.windowOf(at.Candidate, f.Window)
-		at.Candidate.Window, at.Candidate.WindowSource = f.Window, "learnt"
+		tellWindow(&at.Candidate, f.Window)
 	}
 	if len(at.Repairs) > 0 && t.resp != nil && t.well() {
 		c.h.lessons.add(at.Candidate, at.Repairs)

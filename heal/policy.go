@@ -218,6 +218,14 @@ const (
 	ModeFail     Mode = "fail"     // end with the fault
 )
 
+func (m Mode) known() bool {
+	switch m {
+	case ModeRestart, ModeContinue, ModeHold, ModeFail:
+		return true
+	}
+	return false
+}
+
 // Hold bounds how long events are held back before they are released.
 type Hold struct {
 	Events  int

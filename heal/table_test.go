@@ -119,6 +119,30 @@ func TestWindowThatAProviderNamedIsLearnt(t *testing.T) {
 	})
 }
 
+func TestWindowThatAProviderNamedNeitherWidensOneNorTouchesASetting(t *testing.T) {
+	for _, tc := range []struct {
+		source string
+		told   int
+		want   int
+		learnt bool
+	}{
+		{"exact", 50, 50, true}, {"exact", 300, 200, false}, {"default", 300, 300, true}, {"setting", 50, 200, false},
+	} {
+		bubble(t, func(t *testing.T, t0 time.Time) {
+			f := fault(ninelives.ClassContextLength)
+			f.Window = tc.told
+			a := sized(model("a", with(f)), 200)
+			a.candidate.WindowSource = tc.source
+			h := healed(a)
+			ask(t, h)
+			at := Contender{Candidate: a.candidate}
+			h.lessons.apply(&at)
+			equal(t, tc.source+" window", at.Candidate.Window, tc.want)
+			equal(t, tc.source+" learnt", at.Candidate.WindowSource == "learnt", tc.learnt)
+		})
+	}
+}
+
 func TestFormatFaultMovesOnOnceAndOnlyToAnotherProvider(t *testing.T) {
 	bubble(t, func(t *testing.T, t0 time.Time) {
 		a := model("a", fails(ninelives.ClassFormat))
