@@ -3,6 +3,7 @@
 //
 //	file.go    the settings, as a file has them
 //	load.go    finding, reading and layering files
+//	text.go    the text of a file, within limits
 //	source.go  one file as a tree, and where in it a problem is
 //	anchors.go YAML's aliases and merges, written out
 //	names.go   settings under their other names
