@@ -147,7 +147,7 @@ func TestOverflowIsToldInManyWords(t *testing.T) {
 		{400, "prompt is too long: 209,353 tokens > 199,999 maximum", 199999, 209353},
 		{400, "The input token count is 1300000 but the model only supports up to 1048576.", 1048576, 1300000},
 		{400, "cannot truncate the prompt with n_keep (900) >= n_ctx (512)", 512, 900},
-		{400, "The request payload size exceeds the limit: 1000 bytes.", 0, 0},
+		{400, "The request payload size exceeds the limit: 1000 bytes. Upload a file instead.", 0, 0},
 		{400, "input length and `max_tokens` exceed context limit: 195000 + 8000 > 200000", 200000, 195000},
 		{400, "The input is too long for the model.", 0, 0},
 		{400, "The input token count (1196265) exceeds the maximum number of tokens allowed (1048576).", 1048576, 1196265},

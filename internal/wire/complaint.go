@@ -22,7 +22,8 @@ import (
 type complaint struct {
 	// texts are the sentences, outermost first, with quotes and spaces made alike.
 	texts []string
-	// all is texts in one, for the phrases; lower is the same in lower case.
+	// all is texts in one, in plain words for the phrases; lower is the same in
+	// lower case.
 	all, lower string
 	// words are codes, types, reasons and the like, squeezed to lower-case
 	// letters and digits.
@@ -97,7 +98,7 @@ func readComplaint(a Answer) *complaint {
 	default:
 		c.text(string(body), 0)
 	}
-	c.all = ends(strings.Join(c.texts, "\n"))
+	c.all = inPlainWords(ends(strings.Join(c.texts, "\n")))
 	c.lower = strings.ToLower(c.all)
 	if c.id == "" {
 		if m := reqIDRE.find(c.all); m != nil {
@@ -465,6 +466,20 @@ func level(s string) string {
 	s = leveller.Replace(s)
 	s = strings.Join(strings.Fields(s), " ")
 	return cannotRE.replace(notRE.replace(s, "$1 not"), "cannot")
+}
+
+var (
+	oughtRE    = texts(`\b(has|have|had|needs?|ought) to (be|have|match|contain|start|begin|end|follow|come|alternate)\b`)
+	cannotDoRE = texts(`\b(cannot|is (?:unable|not able) to|are (?:unable|not able) to|do not|did not) (support|accept|allow|handle|process)\b`)
+	maxRE      = texts(`\bmax\b`)
+)
+
+// inPlainWords puts what can be said in several words into the one form that the
+// phrases know. It is for them alone: nobody reads it.
+func inPlainWords(s string) string {
+	s = oughtRE.replace(s, "must $2")
+	s = cannotDoRE.replace(s, "does not $2")
+	return maxRE.replace(s, "maximum")
 }
 
 // ends keeps the beginning and the end of a text: a trace or a template in

@@ -26,7 +26,7 @@ var (
 	)
 	// tooLargeTexts speak of the whole request, whose size no wait changes.
 	tooLargeTexts = texts(
-		`(request|payload|body|entity|input|prompt)( is| was)? too large|(request|payload|body) (body |payload )?(size )?(exceeds|is larger than)[^;\n]{0,30}(maximum|max|limit|size)|larger than the maximum (size|allowed)`,
+		`(request|payload|body|entity|input|prompt)( is| was)? too large|(request|payload|body) (body |payload )?(size )?(is )?(exceed\w*|larger than)[^;\n]{0,30}(maximum|limit|size)|larger than the maximum (size|allowed)`,
 	)
 	// notTooLong: throttles and limits of the answer speak of tokens too.
 	notTooLong = texts(
@@ -69,7 +69,7 @@ func overflow(c *complaint, status int) bool {
 	return !c.says(outputTexts) || c.says(windowTexts)
 }
 
-var imageTexts = texts(`\b(image|picture|file|audio|video|attachment)s?\b`)
+var imageTexts = texts(`\b(image|picture|audio|video|attachment)s?\b|\bfiles? (is|are|was|size|too|exceeds?|larger)\b`)
 
 // numberRE are the wordings that carry numbers: which group is the window,
 // which the size of the request.
@@ -91,7 +91,7 @@ var numberREs = []struct {
 	{texts(`limit:? (\d+)[^;\n]{0,30}?requested:? (\d+)`), 1, 2},
 	{texts(`cannot exceed (\d+)[^;\n]{0,30}?received (\d+)`), 1, 2},
 	{texts(`less than (\d+) tokens?[^;\n]{0,20}?given:? (\d+)`), 1, 2},
-	{texts(`<= (\d+)\.? given:? (\d+)`), 1, 2},
+	{texts(`<= (\d+)[.!]? given:? (\d+)`), 1, 2},
 	{texts(`\((\d+) tokens?\) exceeds[^;\n]{0,60}?\((\d+)`), 2, 1},
 	{texts(`context (?:length|window|size|limit)(?: is| of|:)?(?: only)? \(?(\d+)`), 1, 0},
 	{texts(`(?:token limit|maximum (?:context|prompt|input)(?: length)?|max_model_len)\s*(?:is|of|:|=)?\s*\(?(\d+)`), 1, 0},
@@ -157,7 +157,7 @@ var roomREs = []struct {
 	{texts(`(\d+) \+ \d+ > (\d+)`), 2, 1},
 	{texts(`\d+ > (\d+) - (\d+)`), 1, 2},
 	{texts(`context (?:length|window) (?:is|of) (\d+) tokens[^;\n]{0,80}?\(?(\d+) (?:tokens )?(?:in|of|from) the (?:messages|prompt|input|text input)[^;\n]{0,60}?\d+ (?:tokens )?(?:in|for) the (?:completion|output)`), 1, 2},
-	{texts(`<= (\d+)\.? given:? (\d+) '?inputs'? tokens and \d+`), 1, 2},
+	{texts(`<= (\d+)[.!]? given:? (\d+) '?inputs'? tokens and \d+`), 1, 2},
 }
 
 // ungroup writes 1,048,576 as 1048576, but leaves a range such as [1,512].

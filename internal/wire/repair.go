@@ -261,10 +261,10 @@ var imagesTexts = texts(
 	picture+`[^;\n]{0,60}(`+no+`|only supported|text[- ]only|only text)`,
 	`(`+no+`|does not (accept|have|handle|process)|do not support|does not support|cannot (accept|process|handle|read)|unknown variant|no endpoints[^;\n]{0,20}support)[^;\n]{0,40}`+picture,
 	`at most 0 image|only (accepts?|supports?|takes?) text|text[- ]only model|not a (multi-?modal|vision)|input should be 'text'|(must|should) be (a )?'?text'?( content)? only|content[^;\n]{0,30}must be a string|missing data required for image`,
-	`不支持[^;\n]{0,10}(图片|图像|视觉|多模态)|content\.type[^;\n]{0,30}\['text'\]`,
+	`不支持[^;\n]{0,10}(图片|图像|视觉|多模态)|content\.type[^;\n]{0,30}\['?text'?\]`,
 )
 
-var badImageTexts = texts(`image[^;\n]{0,40}(too (large|big|small|many)|corrupt|could not (be )?(download|decode|process|fetch)|base64|dimension|size|media type|format|mime)|(download|decode|fetch|process)[^;\n]{0,20}image|timeout`)
+var badImageTexts = texts(`image[^;\n]{0,40}(too (large|big|small|many)|corrupt|could not (be )?(download|decode|process|fetch)|base64|dimension|size|media type|format|mime)|(download|decode|fetch|process)[^.;\n]{0,20}image|timeout`)
 
 func imagesRepair(x *complainant) []ninelives.Repair {
 	if x.says(imagesTexts) && !x.says(badImageTexts) && !x.says(formTexts) {

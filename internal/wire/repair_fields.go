@@ -21,7 +21,7 @@ var blameREs = []*phrase{
 	// a.b.0.c: extra inputs are not permitted
 	texts(`(` + dotted + `)'?: (?:(?:extra|additional) ` + noun + ` (?:are |is )?` + no + `|unknown field|` + noun + ` (?:is |are )?` + no + `)`),
 	// extra inputs are not permitted, field: 'x'
-	texts(`(?:extra|additional) ` + noun + ` (?:is |are )?` + no + `,? ` + noun + `:? '(` + dotted + `)'`),
+	texts(`(?:extra|additional) ` + noun + ` (?:is |are )?` + no + `,? ` + noun + `:? '?(` + dotted + `)`),
 	// argument not supported: x · not supported on this model: x
 	texts(noun + ` (?:is |are )?` + no + `(?: (?:on|by|for|with|in) (?:this|the) \w+)?: ?'?(` + dotted + `)`),
 	// does not support parameter x
@@ -266,7 +266,8 @@ var (
 	schemaTexts   = texts(`schema|function_?declarations|'?parameters'?\b|json payload|keyword|in context`)
 	strictTexts   = texts(`additional_?properties'?[^;\n]{0,60}(required to be|must be|should be|be (set to )?false)|'?required'?[^;\n]{0,30}required to be supplied|including every key|all (fields|properties)[^;\n]{0,20}(must be )?required|\bstrict\b`)
 	keywordRE     = texts(`'?(\$?[A-Za-z_]\w*)'?(?: keywords?| is| are| was|:)* ` + no)
-	keywordLeftRE = texts(`(?:` + no + `|does not support|do not support)[^;\n']{0,50}'?(\$?[A-Za-z_]\w*)'?`)
+	keywordLeftRE = texts(`(?:` + no + `|does not support)([^;\n]{0,80})`)
+	namedRE       = exact(`(['{(\[ ])(\$?[A-Za-z_]\w*)`)
 	// keywordPathRE names a keyword as the last step of a path: …properties[x].format: only …
 	keywordPathRE   = texts(`(?:parameters|properties|schema)[\w.\[\]$]*\.(\$?[A-Za-z_]\w*): `)
 	strictModeTexts = texts(`\bstrict( mode)?\b[^;\n]{0,30}(` + no + `|\bonly\b)`)
@@ -285,10 +286,21 @@ func schemaRepair(x *complainant) []ninelives.Repair {
 		return one(RepairNoStrict, "", "")
 	}
 	var out []ninelives.Repair
-	for _, re := range []*phrase{keywordRE, keywordLeftRE, keywordPathRE} {
+	drop := func(keyword string) {
+		if r := (ninelives.Repair{Name: RepairSchemaDrop, Param: keyword}); schemaKeyword(keyword) && !slices.Contains(out, r) {
+			out = append(out, r)
+		}
+	}
+	for _, re := range []*phrase{keywordRE, keywordPathRE} {
 		for _, m := range re.findAll(x.all, 32) {
-			if r := (ninelives.Repair{Name: RepairSchemaDrop, Param: m[1]}); schemaKeyword(m[1]) && !slices.Contains(out, r) {
-				out = append(out, r)
+			drop(m[1])
+		}
+	}
+	for _, m := range keywordLeftRE.findAll(x.all, 32) {
+		for _, n := range namedRE.findAll(m[1], 16) {
+			// A word that stands bare must be one that is no plain English.
+			if n[1] != " " || strings.HasPrefix(n[2], "$") || strings.ToLower(n[2]) != n[2] || strings.Contains(n[2], "_") {
+				drop(n[2])
 			}
 		}
 	}
@@ -304,7 +316,7 @@ var (
 	formTexts       = texts(`response_?format|output_?format|output_config|json_schema|json_object|json mode|structured outputs?|response_?schema|response mime`)
 	objectOnlyTexts = texts(`json_object|json mode`)
 	schemaFormTexts = texts(`json_schema|structured outputs?|response_?schema`)
-	wordJSONTexts   = texts(`(contain|include|mention)[^;\n]{0,20}word 'json'|word 'json'`)
+	wordJSONTexts   = texts(`word '?json\b`)
 	knowsObjectRE   = texts(`(must be|only|expected|one of|should be|use|supported|allowed)[^;\n]{0,60}json_object`)
 	knowsSchemaRE   = texts(`(must be|only|expected|one of|should be|use|supported|allowed)[^;\n]{0,60}json_schema`)
 	formNoTexts     = texts(`must be|should be|enabled only|only (enabled|available|supported)`)
