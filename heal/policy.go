@@ -113,7 +113,8 @@ type Budget struct {
 	Others int
 	// Requests is the number of requests in all; 0 means no cap.
 	Requests int
-	// Same ends a call after so many identical faults in a row; 0 means never.
+	// Same ends a call after so many identical faults of one candidate in a row;
+	// 0 means never.
 	Same int
 	// Wait is the longest single wait; 0 means what the deadline allows.
 	Wait time.Duration
@@ -226,7 +227,9 @@ func (m Mode) known() bool {
 	return false
 }
 
-// Hold bounds how long events are held back before they are released.
+// Hold bounds how long events are held back before they are released. It is
+// looked at when an event comes: what is held while a provider pauses says
+// nothing yet that anybody waits for.
 type Hold struct {
 	Events  int
 	Bytes   int
