@@ -156,8 +156,8 @@ func sentence(s string) string {
 		return s
 	}
 	s = strings.ToUpper(s[:1]) + s[1:]
-	if !strings.HasSuffix(s, ".") {
-		s += "."
+	if strings.ContainsAny(s[len(s)-1:], ".?!") {
+		return s
 	}
-	return s
+	return s + "."
 }
