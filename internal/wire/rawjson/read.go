@@ -257,13 +257,21 @@ func space(b []byte, i int) int {
 	return i
 }
 
-// endString gives the index after the string that begins at b[i].
+// endString gives the index after the string that begins at b[i]. A quote ends
+// it unless an odd number of backslashes stands before.
 func endString(b []byte, i int) int {
-	for i++; i < len(b); i++ {
-		switch b[i] {
-		case '\\':
-			i++
-		case '"':
+	first := i + 1
+	for i = first; i < len(b); i++ {
+		n := bytes.IndexByte(b[i:], '"')
+		if n < 0 {
+			return len(b)
+		}
+		i += n
+		escape := i
+		for escape > first && b[escape-1] == '\\' {
+			escape--
+		}
+		if (i-escape)%2 == 0 {
 			return i + 1
 		}
 	}
