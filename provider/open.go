@@ -293,7 +293,7 @@ func (m *Model) connect(s *settings) error {
 	}
 	n := s.network
 	if n.caFile == "" {
-		n.caFile = s.env.get("NINELIVES_CA_FILE")
+		n.caFile, n.caFrom = s.env.get("NINELIVES_CA_FILE"), " (from NINELIVES_CA_FILE)"
 	}
 	var t *http.Transport
 	var err error

@@ -109,6 +109,7 @@ func TestOpenSaysInOneLineWhatToDo(t *testing.T) {
 		{"openai/gpt-4o", []Option{Protocol("soap")}, `provider: "soap" is no protocol to send in: use openai-chat, openai-responses, anthropic-messages or gemini`},
 		{"openai/gpt-4o", []Option{Header("idempotency-key", "x")}, "provider: the header Idempotency-Key is not sent: with it the HTTP client would repeat paid requests unseen"},
 		{"openai/gpt-4o", []Option{CAFile(empty), Environment(key)}, "provider: CA file " + empty + ": there is no PEM certificate in it"},
+		{"openai/gpt-4o", []Option{Environment(environ("OPENAI_API_KEY", testKey, "NINELIVES_CA_FILE", empty))}, "provider: CA file " + empty + ": there is no PEM certificate in it (from NINELIVES_CA_FILE)"},
 		{"openai/gpt-4o", []Option{CAFile(filepath.Join(dir, "none")), Environment(key)}, "provider: CA file: open " + filepath.Join(dir, "none") + ": no such file or directory"},
 		{"openai/gpt-4o", []Option{Proxy("::"), Environment(key)}, "provider: the proxy is no URL: write it like http://host:3128 or socks5://host:1080"},
 	} {

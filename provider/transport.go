@@ -19,6 +19,7 @@ type DialFunc func(ctx context.Context, network, addr string) (net.Conn, error)
 // network is what a process may set about its way to the providers.
 type network struct {
 	caFile string // PEM file of further root certificates
+	caFrom string // for errors: where its name comes from, unless from an option
 	proxy  string // proxy URL; empty: the proxy variables of the environment
 }
 
@@ -90,14 +91,14 @@ func (n network) roots() (*x509.CertPool, error) {
 	}
 	pem, err := os.ReadFile(n.caFile)
 	if err != nil {
-		return nil, fmt.Errorf("provider: CA file: %w", err)
+		return nil, fmt.Errorf("provider: CA file: %w%s", err, n.caFrom)
 	}
 	pool, err := x509.SystemCertPool()
 	if err != nil {
 		pool = x509.NewCertPool()
 	}
 	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("provider: CA file %s: there is no PEM certificate in it", n.caFile)
+		return nil, fmt.Errorf("provider: CA file %s: there is no PEM certificate in it%s", n.caFile, n.caFrom)
 	}
 	return pool, nil
 }
