@@ -339,6 +339,8 @@ func withSwitch(t *testing.T, c fault, u *upstream) {
 		d.TextToolCalls = true
 	case strings.Contains(c.Requires, "opening tag"):
 		d.ReasoningOpen = true
+	case strings.Contains(c.Requires, "think"):
+		d.ThinkTags = true
 	default:
 		t.Skipf("the case requires %q, for which there is no switch", c.Requires)
 	}
