@@ -14,8 +14,12 @@ type Candidate struct {
 	// Host is the endpoint's host and port.
 	Host string
 	// Local says that requests do not leave this machine.
-	Local    bool
-	Protocol Protocol
+	Local bool
+	// LocalModel says that the model itself runs on this machine and is given
+	// more time. A proxy there to somebody else's models is Local and no
+	// LocalModel.
+	LocalModel bool
+	Protocol   Protocol
 	Capabilities
 }
 

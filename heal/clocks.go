@@ -23,7 +23,7 @@ func (p *Policy) ClocksFor(c ninelives.Candidate, f Facts) ninelives.Clocks {
 		RateWindow: k.RateWindow,
 		Total:      k.Attempt,
 	}
-	if c.Local && k.LocalFactor > 0 {
+	if c.LocalModel && k.LocalFactor > 0 {
 		for _, clock := range [...]*time.Duration{&clocks.Dial, &clocks.Headers, &clocks.FirstEvent,
 			&clocks.Liveness, &clocks.Progress, &clocks.Total} {
 			*clock = times(*clock, k.LocalFactor)
@@ -37,7 +37,7 @@ func (p *Policy) ClocksFor(c ninelives.Candidate, f Facts) ninelives.Clocks {
 // zero means that none does.
 func (p *Policy) hedgeAfter(c ninelives.Candidate, f Facts) time.Duration {
 	soft := sloped(p.Clocks.SoftFirst, p.Clocks.FirstSlope, f.Input)
-	if c.Local && p.Clocks.LocalFactor > 0 {
+	if c.LocalModel && p.Clocks.LocalFactor > 0 {
 		soft = times(soft, p.Clocks.LocalFactor)
 	}
 	if after := p.Hedge.After; after > 0 && (soft <= 0 || after < soft) {

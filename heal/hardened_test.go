@@ -206,7 +206,7 @@ type clocked struct {
 	aborted func()
 }
 
-func TestClocksGrowWithThePromptAndOnLocalServers(t *testing.T) {
+func TestClocksGrowWithThePromptAndForLocalModels(t *testing.T) {
 	p := DefaultPolicy()
 	c := ninelives.Candidate{}
 	got := p.ClocksFor(c, Facts{Input: 50_000})
@@ -216,6 +216,8 @@ func TestClocksGrowWithThePromptAndOnLocalServers(t *testing.T) {
 	equal(t, "liveness", got.Liveness, 30*time.Second)
 	equal(t, "progress", got.Progress, 90*time.Second)
 	c.Local = true
+	equal(t, "a proxy on this machine", p.ClocksFor(c, Facts{Input: 50_000}), got)
+	c.LocalModel = true
 	got = p.ClocksFor(c, Facts{})
 	equal(t, "local headers", got.Headers, 150*time.Second)
 	equal(t, "local first event", got.FirstEvent, 5*time.Minute)

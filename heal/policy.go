@@ -145,7 +145,7 @@ type ClockPolicy struct {
 	Attempt      time.Duration // the whole attempt; 0 means no limit of its own
 	// SoftFirst starts the next candidate beside a silent one; zero means off.
 	SoftFirst time.Duration
-	// LocalFactor multiplies all of them for a local server.
+	// LocalFactor multiplies all of them for a model that runs on this machine.
 	LocalFactor float64
 }
 

@@ -181,7 +181,8 @@ func TestInteractiveStartsTheNextAfterTenSeconds(t *testing.T) {
 	equal(t, "soft limit", Interactive().Clocks.SoftFirst, 10*time.Second)
 	p := Interactive()
 	equal(t, "with a large prompt", p.hedgeAfter(ninelives.Candidate{}, Facts{Input: 100_000}), 30*time.Second)
-	equal(t, "on a local server", p.hedgeAfter(ninelives.Candidate{Local: true}, Facts{}), 50*time.Second)
+	equal(t, "for a local model", p.hedgeAfter(ninelives.Candidate{Local: true, LocalModel: true}, Facts{}), 50*time.Second)
+	equal(t, "for a proxy on this machine", p.hedgeAfter(ninelives.Candidate{Local: true}, Facts{}), 10*time.Second)
 }
 
 func TestBackgroundHasNoCapButTenEqualFailures(t *testing.T) {

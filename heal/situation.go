@@ -77,6 +77,7 @@ func (s *Situation) candidate(i int) (r row) {
 	r.say(!c.Candidate.Tools, "no tools")
 	r.say(!c.Candidate.Images, "no images")
 	r.say(c.Candidate.Local, "local")
+	r.say(c.Candidate.LocalModel, "local model")
 	r.say(c.Candidate.Price != ninelives.Price{}, "price %v in %v out", c.Candidate.Price.Input, c.Candidate.Price.Output)
 	r.repairs(c.Repairs)
 	return r

@@ -43,7 +43,7 @@ func clocksFor(c ninelives.Candidate, req *ninelives.Request, stream bool) ninel
 	}
 	d := defaultClocks
 	factor := time.Duration(1)
-	if c.Local {
+	if c.LocalModel {
 		factor = d.localFactor
 	}
 	slope := time.Duration(inputTokens(req)) * d.slope / 10_000

@@ -306,7 +306,7 @@ func TestDefaultClocksAreThoseOfTheDefaultPolicy(t *testing.T) {
 	p := heal.DefaultPolicy()
 	req := ninelives.Prompt(strings.Repeat("word", 30_000))
 	for _, local := range []bool{false, true} {
-		c := ninelives.Candidate{Local: local}
+		c := ninelives.Candidate{Local: local, LocalModel: local}
 		got := clocksFor(c, req, true)
 		want := p.ClocksFor(c, heal.Facts{Input: inputTokens(req)})
 		if got.Dial != want.Dial || got.Headers != want.Headers || got.FirstEvent != want.FirstEvent || got.Liveness != want.Liveness || got.Progress != want.Progress || got.Total != want.Total {

@@ -190,6 +190,18 @@ func (v vendor) dialect(model string) wire.Dialect {
 	return d
 }
 
+// runsModels says that a server is one that runs models itself, as Ollama does:
+// it was opened as such a one, or its dialect, which follows from the port as
+// well, is that of one. Anything else on this machine is taken for a proxy,
+// whose models are as fast as anywhere.
+func (v vendor) runsModels(d wire.Dialect) bool {
+	if v.local || d.Name == "sglang" {
+		return true
+	}
+	server, known := vendorNamed(strings.TrimSuffix(d.Name, "-anthropic"))
+	return known && server.local
+}
+
 // dialectNamed is the dialect of that name for a model.
 func dialectNamed(name, model string) (wire.Dialect, bool) {
 	if v, ok := vendorNamed(name); ok {
@@ -315,6 +327,7 @@ func (m *Model) describe(s *settings, v vendor, model string) {
 		Account:      s.account,
 		Host:         m.endpoint.hostPort(),
 		Local:        m.endpoint.local(),
+		LocalModel:   m.endpoint.local() && v.runsModels(m.dialect),
 		Protocol:     m.endpoint.protocol,
 		Capabilities: Known(v.name, model),
 	}

@@ -78,6 +78,37 @@ func TestOpenFindsProviderModelAndEndpoint(t *testing.T) {
 	}
 }
 
+// A model that runs on this machine gets more time; a proxy, or a simulator,
+// there does not.
+func TestOnlyServersThatRunModelsGetMoreTime(t *testing.T) {
+	env := environ("OPENAI_API_KEY", testKey, "ANTHROPIC_API_KEY", testKey)
+	for _, c := range []struct {
+		spec, base, dialect string
+		want                bool
+	}{
+		{"openai/gpt-5.4", "http://127.0.0.1:4000/v1", "", false},
+		{"anthropic/claude-sonnet-4-6", "http://localhost:4000", "", false},
+		{"mycorp/m", "http://127.0.0.1:4000/v1", "", false},
+		{"ollama/qwen3:8b", "http://127.0.0.1:4000/v1", "", true},
+		{"llamacpp/m", "http://127.0.0.1:4000/v1", "", true},
+		{"ollama/qwen3:8b", "http://gpu.lan:11434/v1", "", false},
+		{"openai/qwen3:8b", "http://127.0.0.1:11434/v1", "", true},
+		{"openai/m", "http://localhost:1234/v1", "", true},
+		{"mycorp/m", "http://127.0.0.1:8000/v1", "", true},
+		{"mycorp/m", "http://127.0.0.1:30000/v1", "", true},
+		{"mycorp/m", "http://127.0.0.1:4000/v1", "vllm", true},
+		{"mycorp/m", "http://127.0.0.1:11434/anthropic", "", true},
+	} {
+		opts := []Option{Environment(env), BaseURL(c.base)}
+		if c.dialect != "" {
+			opts = append(opts, Dialect(c.dialect))
+		}
+		if got, _ := candidateOf(t, c.spec, opts...); got.LocalModel != c.want {
+			t.Errorf("%s at %s %s: a local model %v, want %v", c.spec, c.base, c.dialect, got.LocalModel, c.want)
+		}
+	}
+}
+
 func TestOpenSaysInOneLineWhatToDo(t *testing.T) {
 	dir := t.TempDir()
 	empty := filepath.Join(dir, "empty.pem")
