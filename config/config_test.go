@@ -187,6 +187,8 @@ modelPresets:
 func TestErrorsPointIntoTheFile(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"modle: x", `f.yaml:1:1: there is no setting "modle" (did you mean "model"?)`},
+		{"fallbackModls: [x]", `f.yaml:1:1: there is no setting "fallbackModls" (did you mean "fallbackModels"?)`},
+		{"policy:\n  \"deadLin\" : 3s", `f.yaml:2:3: there is no setting "deadLin" here (did you mean "deadline"?)`},
 		{"policy:\n  deadlin: 3s", `f.yaml:2:3: there is no setting "deadlin" here (did you mean "deadline"?)`},
 		{"policy:\n  deadline: 30", `f.yaml:2:13: "30" needs a unit: write it like 30s or 2m`},
 		{"policy:\n  deadline: soon", `f.yaml:2:13: "soon" is no duration: write it like 30s or 2m`},

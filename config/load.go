@@ -164,7 +164,7 @@ func (c *Config) layer(s *source, layered *policy) (problems, fatal []Problem) {
 				fatal = append(fatal, s.checkNetwork(valueOf(pair.Value, "proxy"), provider.Proxy(c.Proxy))...)
 			}
 		default:
-			fatal = append(fatal, s.at(pair.Key, "there is no setting %q%s", name, nearest.Hint(name, names)))
+			fatal = append(fatal, s.at(pair.Key, "there is no setting %q%s", written(pair.Key), nearest.Hint(name, names)))
 		}
 	}
 	return problems, fatal

@@ -61,6 +61,15 @@ func rename(n ast.Node, settings bool) {
 	}
 }
 
+// written is a name as it stands in the file, whatever we call it.
+func written(key ast.Node) string {
+	t := key.GetToken()
+	if name := strings.Trim(strings.TrimSpace(t.Origin), `"'`); name != "" {
+		return name
+	}
+	return t.Value
+}
+
 // snake turns camelCase into snake_case.
 func snake(name string) string {
 	var b strings.Builder

@@ -224,7 +224,7 @@ func (s *source) misshapen(n ast.Node, t reflect.Type) []Problem {
 				names, name := fieldNames(t), pair.Key.GetToken().Value
 				i := slices.Index(names, name)
 				if i < 0 {
-					problems = append(problems, s.at(pair.Key, "there is no setting %q here%s", name, nearest.Hint(name, names)))
+					problems = append(problems, s.at(pair.Key, "there is no setting %q here%s", written(pair.Key), nearest.Hint(name, names)))
 					continue
 				}
 				inner = t.Field(i).Type
