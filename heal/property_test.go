@@ -229,11 +229,13 @@ func drawWorld(t *rapid.T) *world {
 	return w
 }
 
-// steps counts the requests of all models.
+// requests counts the requests of all models.
 func (w *world) requests() int {
 	n := 0
 	for _, m := range w.models {
+		m.mu.Lock() // one that lost a race may only be ending
 		n += len(m.asked)
+		m.mu.Unlock()
 	}
 	return n
 }
