@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	ninelives "github.com/ninelives-ai/ninelives"
+	"github.com/ninelives-ai/ninelives/internal/wire/rawjson"
 )
 
 // place is where a part stands in the history.
@@ -234,6 +235,9 @@ func (p *preparer) repairArguments() {
 		for j, part := range m.Parts {
 			switch v := part.(type) {
 			case ninelives.ToolCall:
+				if rawjson.Get(v.Extra.For(p.candidate.Protocol), "custom") != nil {
+					continue // a custom tool of chat takes text
+				}
 				args, ok := argumentsObject(v.Arguments)
 				if args == v.Arguments {
 					continue

@@ -115,7 +115,7 @@ func (d *decoder) event(name string, e *event, emit func(ninelives.Event) bool) 
 			b.open = false
 		}
 	case is("message_start"):
-		return d.messageStart(e.message)
+		return d.messageStart(e.message, emit)
 	case is("message_delta"):
 		d.messageDelta(e)
 	case is("message_stop"):
@@ -127,7 +127,7 @@ func (d *decoder) event(name string, e *event, emit func(ninelives.Event) bool) 
 // messageStart takes the head of the answer. A head that comes again is
 // ignored; the head of another answer inside an open one means that two
 // streams were spliced.
-func (d *decoder) messageStart(message []byte) error {
+func (d *decoder) messageStart(message []byte, emit func(ninelives.Event) bool) error {
 	if d.state != wire.Open {
 		d.warn("another answer began after the end of this one")
 		return nil
@@ -140,6 +140,15 @@ func (d *decoder) messageStart(message []byte) error {
 	}
 	d.started = true
 	d.head(message)
+	// An answer that goes on where code stopped to call a tool brings its first
+	// blocks whole, in its head.
+	for b := range rawjson.Elements(rawjson.Get(message, "content")) {
+		n := len(d.blocks)
+		if err := d.blockStart(&event{index: int64(n), block: b}, emit); err != nil {
+			return err
+		}
+		d.blocks[n].open = false
+	}
 	return nil
 }
 

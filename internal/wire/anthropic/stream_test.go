@@ -72,6 +72,8 @@ func TestCompleteStreams(t *testing.T) {
 		{"pings, unknown events and deltas", []string{start, `{"type": "ping"}`, textStart, `{"type":"future_event","x":1}`, hello,
 			`{"type":"content_block_delta","index":0,"delta":{"type":"future_delta","v":1}}`, blockStop, end, stop}, says("Hello"), ninelives.FinishStop},
 		{"the head twice", []string{start, start, textStart, hello, blockStop, end, stop}, says("Hello"), ninelives.FinishStop},
+		{"blocks that come with the head", []string{`{"type":"message_start","message":{"id":"m","content":[{"type":"text","text":"Hello"},{"type":"tool_use","id":"toolu_1","name":"f","input":{"a":1}}]}}`, toolEnd, stop},
+			append(says("Hello"), calls(`{"a":1}`)...), ninelives.FinishToolCalls},
 		{"a block begins twice", []string{start, textStart, textStart, hello, blockStop, end, stop}, says("Hello"), ninelives.FinishStop},
 		{"a block that never begins", []string{start, hello, end, stop}, says("Hello"), ninelives.FinishStop},
 		{"a block that never stops", []string{start, textStart, hello, end, stop}, says("Hello"), ninelives.FinishStop},

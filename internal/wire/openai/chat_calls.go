@@ -3,6 +3,7 @@ package openai
 import (
 	"bytes"
 
+	"github.com/go-json-experiment/json/jsontext"
 	ninelives "github.com/ninelives-ai/ninelives"
 	"github.com/ninelives-ai/ninelives/internal/wire"
 	"github.com/ninelives-ai/ninelives/internal/wire/rawjson"
@@ -10,7 +11,7 @@ import (
 
 // toolCall takes in a piece of a call.
 func (c *chatChoice) toolCall(raw []byte) bool {
-	var index, id, function, name, arguments []byte
+	var index, id, function, custom, name, arguments []byte
 	for m := range rawjson.Members(raw) {
 		switch string(m.Name) {
 		case "index":
@@ -19,11 +20,16 @@ func (c *chatChoice) toolCall(raw []byte) bool {
 			id = m.Value
 		case "function":
 			function = m.Value
+		case "custom":
+			custom = m.Value
 		case "name":
 			name = m.Value
 		case "arguments":
 			arguments = m.Value
 		}
+	}
+	if function == nil {
+		function = custom // of a tool whose input is text, not JSON
 	}
 	flat := function == nil && (name != nil || arguments != nil)
 	if !flat {
@@ -32,7 +38,7 @@ func (c *chatChoice) toolCall(raw []byte) bool {
 			switch string(m.Name) {
 			case "name":
 				name = m.Value
-			case "arguments":
+			case "arguments", "input":
 				arguments = m.Value
 			}
 		}
@@ -45,9 +51,10 @@ func (c *chatChoice) toolCall(raw []byte) bool {
 	if !ok {
 		return false
 	}
+	p.custom = p.custom || custom != nil
 	for m := range rawjson.Members(raw) {
 		switch string(m.Name) {
-		case "index", "id", "type", "function":
+		case "index", "id", "type", "function", "custom":
 		case "name", "arguments":
 			if !flat {
 				p.extra.add(m)
@@ -57,7 +64,7 @@ func (c *chatChoice) toolCall(raw []byte) bool {
 		}
 	}
 	for m := range rawjson.Members(function) {
-		if n := string(m.Name); n != "name" && n != "arguments" {
+		if n := string(m.Name); n != "name" && n != "arguments" && !(p.custom && n == "input") {
 			p.function.add(m)
 		}
 	}
@@ -135,7 +142,7 @@ func (c *chatChoice) tell(i int, end bool) {
 	if !p.told && len(arguments) == 0 && !end {
 		return
 	}
-	streamed := len(arguments) > 0 && arguments[0] == '{'
+	streamed := len(arguments) > 0 && arguments[0] == '{' && !p.custom
 	news := ""
 	if streamed && len(call.Arguments) > p.sent {
 		news = c.d.arena.string(call.Arguments[p.sent:])
@@ -208,9 +215,26 @@ func (c *chatChoice) callOf(p *chatPart, provenance ninelives.Provenance) nineli
 		}
 		kept.Add(m)
 	}
-	chatKeepNested(&kept, "function", p.function.object())
+	if p.custom {
+		var w rawjson.Writer
+		at := w.Open('{')
+		w.StringMember("name", call.Name)
+		w.StringMember("input", call.Arguments)
+		w.Rest(at, p.function.object(), nil)
+		w.Close('}')
+		chatKeepNested(&kept, "custom", w.B)
+		call.Arguments = chatQuoted(call.Arguments)
+	} else {
+		chatKeepNested(&kept, "function", p.function.object())
+	}
 	call.Extra = chatExtra(kept.Object())
 	return call
+}
+
+// chatQuoted is the input of a custom tool as JSON text.
+func chatQuoted(input string) string {
+	b, _ := jsontext.AppendQuote(nil, input) // what is no UTF-8 becomes U+FFFD
+	return string(b)
 }
 
 // chatSignatureField is where Gemini's compatible endpoint has the thought
@@ -238,6 +262,9 @@ func (c *chatChoice) finishArguments(m *ninelives.Message, cut bool) {
 	for i, part := range m.Parts {
 		switch p := part.(type) {
 		case ninelives.ToolCall:
+			if i < len(c.parts) && c.parts[i].custom {
+				continue
+			}
 			p.Arguments = wire.Arguments(p.Arguments, c.d.o.Tools, p.Name, cut)
 			m.Parts[i] = p
 		case ninelives.Text:

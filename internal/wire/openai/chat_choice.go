@@ -52,6 +52,8 @@ type chatPart struct {
 	raw   []byte // opaque: all of it; thinking: the unknown members
 	call  int    // of calls
 
+	custom bool // the call is one of a custom tool: its arguments are text
+
 	// Of a call: what was told of it.
 	told     bool
 	sent     int
@@ -269,7 +271,12 @@ func (c *chatChoice) finish() {
 		if p.sent > 0 || !p.told || !c.heard() {
 			continue
 		}
-		rest := wire.Arguments(string(call.Arguments), c.d.o.Tools, c.callerName(call.Name), cut)
+		rest := ""
+		if p.custom {
+			rest = chatQuoted(string(call.Arguments))
+		} else {
+			rest = wire.Arguments(string(call.Arguments), c.d.o.Tools, c.callerName(call.Name), cut)
+		}
 		if p.sent = len(rest); rest == "" {
 			continue
 		}
@@ -307,7 +314,11 @@ func (c *chatChoice) add(kind chatKind, field string, text []byte) {
 func (c *chatChoice) heard() bool { return c.first && c.d.emit != nil }
 
 func (c *chatChoice) give(ev ninelives.Event) {
-	if c.heard() && !c.d.emit(ev) {
+	if !c.heard() {
+		return
+	}
+	c.d.told = true
+	if !c.d.emit(ev) {
 		c.d.emit = nil
 	}
 }

@@ -3,6 +3,7 @@ package openai
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,9 +22,10 @@ type chatDecoder struct {
 	created int64
 	members chatMembers // unknown members of the chunks
 	usage   []byte      // the last usage object
-	xGroq   bool        // usage is Groq's own, for want of another
+	spare   bool        // usage is from another place, for want of the usual one
 
 	emit     func(ninelives.Event) bool // of the frame being read; nil once it wants no more
+	told     bool                       // an event was given
 	frames   int
 	done     bool // [DONE] was seen
 	closed   bool // nothing follows
@@ -171,16 +173,14 @@ func (d *chatDecoder) chunk(data []byte) error {
 			choices = m.Value
 		case "usage":
 			if !rawjson.Empty(m.Value) {
-				d.usage, d.xGroq = append(d.usage[:0], m.Value...), false
+				d.usage, d.spare = append(d.usage[:0], m.Value...), false
 			}
 		case "error":
 			if !rawjson.Empty(m.Value) {
 				failure = m.Value
 			}
 		case "x_groq":
-			if own := rawjson.Get(m.Value, "usage"); own != nil && (d.usage == nil || d.xGroq) {
-				d.usage, d.xGroq = append(d.usage[:0], own...), true
-			}
+			d.spareUsage(rawjson.Get(m.Value, "usage"))
 			d.members.add(m)
 		case "base_resp": // MiniMax says here that it failed, beside choices that are null
 			if n, ok := rawjson.Int(rawjson.Get(m.Value, "status_code")); ok && n != 0 {
@@ -202,6 +202,14 @@ func (d *chatDecoder) chunk(data []byte) error {
 		position++
 	}
 	return nil
+}
+
+// spareUsage takes in usage that is not where it should be: Groq's own, and
+// Kimi's within a choice.
+func (d *chatDecoder) spareUsage(usage []byte) {
+	if !rawjson.Empty(usage) && (d.usage == nil || d.spare) {
+		d.usage, d.spare = append(d.usage[:0], usage...), true
+	}
 }
 
 // chatIsAnswer: an object that has what answers have.
@@ -267,10 +275,12 @@ func (d *chatDecoder) choice(raw []byte, position int64) error {
 		switch string(m.Name) {
 		case "index", "delta", "message", "text", "finish_reason", "logprobs":
 		case "error":
-			if !rawjson.Empty(m.Value) {
-				continue
+			if rawjson.Empty(m.Value) {
+				c.own.add(m)
 			}
-			fallthrough
+		case "usage":
+			d.spareUsage(m.Value)
+			c.own.add(m)
 		default:
 			c.own.add(m)
 		}
@@ -329,8 +339,16 @@ func (d *chatDecoder) at(index int64) *chatChoice {
 			return c
 		}
 	}
-	c := &chatChoice{d: d, index: index, first: len(d.choices) == 0, calls: wire.NewCalls(d.o.Tools), splitter: wire.NewTextSplitter(d.o)}
-	d.choices = append(d.choices, c)
+	c := &chatChoice{d: d, index: index, calls: wire.NewCalls(d.o.Tools), splitter: wire.NewTextSplitter(d.o)}
+	// The first one is the answer, unless a further one merely began before it.
+	if n := len(d.choices); n > 0 && (d.told || index > d.choices[0].index) {
+		d.choices = append(d.choices, c)
+		return c
+	} else if n > 0 {
+		d.choices[0].first = false
+	}
+	c.first = true
+	d.choices = slices.Insert(d.choices, 0, c)
 	return c
 }
 

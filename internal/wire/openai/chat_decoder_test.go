@@ -101,6 +101,12 @@ func TestChatStreamIsAnAnswer(t *testing.T) {
 			text:   "x", finish: ninelives.FinishContentFilter, raw: "content_filter: RECITATION",
 		},
 		{
+			name: "a further choice begins before the first",
+			stream: chatStream(`data: {"choices":[{"index":1,"delta":{"role":"assistant","content":""}}]}`, `"delta":{"content":"Hel"}`,
+				`data: {"choices":[{"index":1,"delta":{"content":"other"},"finish_reason":"length"}]}`, `"delta":{"content":"lo"},"finish_reason":"stop"`),
+			text: "Hello", finish: ninelives.FinishStop, raw: "stop",
+		},
+		{
 			name:   "the whole message alone",
 			stream: chatStream(`"message":{"role":"assistant","content":"Hello"},"finish_reason":"stop"`),
 			text:   "Hello", finish: ninelives.FinishStop, raw: "stop",
@@ -314,6 +320,20 @@ func TestChatStreamIsAFault(t *testing.T) {
 	}
 }
 
+// The input of a custom tool is text: it is told as JSON text, and rides along
+// as it came.
+func TestChatCustomToolIsCalledWithText(t *testing.T) {
+	resp, fault := chatReplay(t, chatStream(`"delta":{"tool_calls":[{"index":0,"id":"a","type":"custom","custom":{"name":"sql","input":""}}]}`,
+		`"delta":{"tool_calls":[{"index":0,"custom":{"input":"{ \"x"}}]}`, `"delta":{"tool_calls":[{"index":0,"custom":{"input":"\""}}]}`, `"delta":{},"finish_reason":"tool_calls"`), wire.DecodeOptions{})
+	if fault != nil {
+		t.Fatal(fault)
+	}
+	c := resp.Message.ToolCalls()[0]
+	if c.ID != "a" || c.Name != "sql" || c.Arguments != `"{ \"x\""` || string(c.Extra.JSON) != `{"custom":{"name":"sql","input":"{ \"x\""}}` || resp.Finish != ninelives.FinishToolCalls {
+		t.Errorf("%s %q %s %s, finish %s", c.ID, c.Name, c.Arguments, c.Extra.JSON, resp.Finish)
+	}
+}
+
 func TestChatWholeAnswers(t *testing.T) {
 	for _, c := range []struct {
 		name, body string
@@ -329,6 +349,7 @@ func TestChatWholeAnswers(t *testing.T) {
 		{"a form without calls", `{"choices":[{"message":{"content":"Hello","tool_calls":[],"function_call":{"name":"","arguments":""}},"finish_reason":"stop"}]}`, "", "Hello", 0, ninelives.FinishStop},
 		{"tool_calls without calls", `{"choices":[{"message":{"content":"","tool_calls":[]},"finish_reason":"tool_calls"}]}`, "", "", 0, ninelives.FinishToolCalls},
 		{"parts", `{"choices":[{"message":{"content":[{"type":"text","text":"Hel"},{"type":"text","text":"lo"}]},"finish_reason":"stop"}]}`, "", "Hello", 0, ninelives.FinishStop},
+		{"choices in another order", `{"choices":[{"index":1,"message":{"content":"other"},"finish_reason":"length"},{"index":0,"message":{"content":"Hello"},"finish_reason":"stop"}]}`, "", "Hello", 0, ninelives.FinishStop},
 		{"a stream", "data: {\"choices\":[{\"delta\":{\"content\":\"Hello\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n", "", "Hello", 0, ninelives.FinishStop},
 		{"white space around it", "\n\n {\"choices\":[{\"message\":{\"content\":\"Hello\"},\"finish_reason\":\"stop\"}]}\n", "", "Hello", 0, ninelives.FinishStop},
 
@@ -395,6 +416,10 @@ func TestChatUsageIsWhatWasReported(t *testing.T) {
 	stream := chatStream(`"delta":{"content":"x"},"finish_reason":"stop"`, `data: {"choices":[],"x_groq":{"usage":{"prompt_tokens":3,"completion_tokens":2}}}`)
 	if resp, fault := chatReplay(t, stream, wire.DecodeOptions{}); fault != nil || resp.Usage.Input != 3 {
 		t.Errorf("Groq's own place: %+v, %v", resp, fault)
+	}
+	stream = chatStream(`"delta":{"content":"x"}`, `"delta":{},"finish_reason":"stop","usage":{"prompt_tokens":4,"completion_tokens":2}`)
+	if resp, fault := chatReplay(t, stream, wire.DecodeOptions{}); fault != nil || resp.Usage.Input != 4 {
+		t.Errorf("within a choice: %+v, %v", resp, fault)
 	}
 	apart := wire.DecodeOptions{Dialect: wire.Dialect{OutputExcludesReasoning: true}}
 	stream = chatStream(`"delta":{"content":"x"},"finish_reason":"stop"`, `data: {"choices":[],"usage":{"completion_tokens":2,"completion_tokens_details":{"reasoning_tokens":7}}}`)

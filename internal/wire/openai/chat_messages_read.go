@@ -228,6 +228,9 @@ func chatCall(raw []byte, message, place int) ninelives.ToolCall {
 					inner.Add(f)
 				}
 			}
+		case "custom":
+			c.Name, c.Arguments = rawjson.String(rawjson.Get(m.Value, "name")), string(rawjson.Get(m.Value, "input"))
+			outer.Add(m)
 		case "extra_content":
 			c.Signature = rawjson.String(rawjson.Path(m.Value, "google", "thought_signature"))
 			if c.Signature != "" {

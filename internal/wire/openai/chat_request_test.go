@@ -359,6 +359,26 @@ func TestChatArgumentsAsObjectsWhereTheServerWantsThem(t *testing.T) {
 	}
 }
 
+// A call of a custom tool of the past, and its result, go on as they came.
+func TestChatCustomToolsKeepTheirText(t *testing.T) {
+	const history = `{"model":"m","messages":[{"role":"user","content":"hi"},{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"custom","custom":{"name":"sql","input":"SELECT 1"}}]},{"role":"tool","tool_call_id":"c","content":"rows"}]}`
+	in, err := openai.DecodeChatRequest([]byte(history))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := in.Request.Messages[1].ToolCalls()[0]; c.Name != "sql" || c.Arguments != `"SELECT 1"` {
+		t.Errorf("read as %+v", c)
+	}
+	body, _ := chatBody(t, in.Request, chatWith(func(*wire.Target) {}))
+	var want map[string]any
+	if err := json.Unmarshal([]byte(history), &want); err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(body, want) {
+		t.Errorf("sent on as %s", chatJSON(t, body))
+	}
+}
+
 func TestChatNamesComeBackAsTheCallersOwn(t *testing.T) {
 	req := ninelives.Prompt("hi")
 	req.Tools = []ninelives.Tool{{Name: "calendar.add"}}

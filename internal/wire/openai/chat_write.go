@@ -389,6 +389,12 @@ func (w *chatWriter) call(c ninelives.ToolCall, index int) {
 		w.IntMember("index", int64(index))
 	}
 	w.StringMember("id", c.ID)
+	if rawjson.Get(extra, "custom") != nil {
+		w.StringMember("type", "custom")
+		w.Rest(at, extra, nil)
+		w.Close('}')
+		return
+	}
 	w.StringMember("type", "function")
 	w.Name("function")
 	inner := w.Open('{')
