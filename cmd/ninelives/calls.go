@@ -149,6 +149,9 @@ func (p *process) showCall(ctx context.Context, k *kept, id string) error {
 		fmt.Fprintf(&b, "\n[answer of %s]\n%s\n", o.Response.Candidate, safe(o.Response.Text()+o.Response.Message.Refusal()))
 	default:
 		fmt.Fprintf(&b, "\n[error]\n%s\n", oneLine(o.Error))
+		if f := o.Fault; f != nil && f.Partial != nil && f.Partial.Text() != "" {
+			fmt.Fprintf(&b, "\n[what the last attempt left, no answer]\n%s\n", safe(f.Partial.Text()))
+		}
 	}
 	for _, d := range r.Damaged {
 		fmt.Fprintf(&b, "\n! %s\n", oneLine(d.Error()))
