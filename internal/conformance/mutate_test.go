@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"regexp"
@@ -157,6 +158,15 @@ func (m *mutator) rename(s string) string {
 		m.names[old] = fresh()
 		return m.names[old]
 	}
+	other := func(fresh func() string) func() string { // two ids stay two
+		return func() string {
+			for {
+				if name := fresh(); !slices.Contains(slices.Collect(maps.Values(m.names)), name) {
+					return name
+				}
+			}
+		}
+	}
 	s = urlRE.ReplaceAllStringFunc(s, func(u string) string {
 		if strings.Contains(u, "/com.amazon.") {
 			return u
@@ -164,10 +174,10 @@ func (m *mutator) rename(s string) string {
 		return once(u, func() string { return "https://help.example.test/" + m.word(5) })
 	})
 	s = idRE.ReplaceAllStringFunc(s, func(id string) string {
-		return once(id, func() string {
+		return once(id, other(func() string {
 			p := idRE.FindStringSubmatch(id)
 			return p[1] + p[2][:1] + m.word(len(p[2])-2) + "7"
-		})
+		}))
 	})
 	return modelRE.ReplaceAllStringFunc(s, func(model string) string {
 		return once(model, func() string {

@@ -161,12 +161,14 @@ func leadingDuration(s string) time.Duration {
 		rest := s[m[1]:]
 		var unit time.Duration
 		if m[4] >= 0 {
-			// The unit must end here: in "20 samples" there is none.
+			// The unit must end here: in "20 samples" there is none, and in "20 See
+			// the manual" the number stands bare before another sentence.
 			word := s[m[4]:m[5]]
-			if next := strings.TrimLeft(rest, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"); len(next) < len(rest) {
+			if next := strings.TrimLeft(rest, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"); len(next) == len(rest) {
+				unit = unitOf(word)
+			} else if word[0] < 'A' || word[0] > 'Z' {
 				break
 			}
-			unit = unitOf(word)
 		}
 		if unit == 0 {
 			if n == 0 && !strings.HasPrefix(rest, "-") && !strings.HasPrefix(rest, "/") && !strings.HasPrefix(rest, "%") {

@@ -41,6 +41,7 @@ func TestHintsOfEveryForm(t *testing.T) {
 		{"text in minutes", "", "please try again in 9m38.016s", 9*time.Minute + 38016*time.Millisecond},
 		{"text in hours", "", "Try again in 114h18m0s.", 114*time.Hour + 18*time.Minute},
 		{"text in days", "", "Please try again in 1d2h.", 26 * time.Hour},
+		{"a bare number before another sentence", "", "Please retry after 20 See the manual.", 20 * time.Second},
 		{"text in words", "", "Please retry after 45 seconds.", 45 * time.Second},
 		{"text in several words", "", "Please wait about 1 hour and 5 minutes before retrying.", 65 * time.Minute},
 		{"text without a unit", "", "Please retry after 20", 20 * time.Second},
