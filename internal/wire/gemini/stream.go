@@ -367,6 +367,9 @@ func (d *decoder) Response(cause error) (*ninelives.Response, error) {
 	case d.frames == 0:
 		f = d.broken("the stream ended without a single chunk", nil)
 		f.Class = ninelives.ClassEmpty
+	case len(d.choices) == 0:
+		f = d.broken("the stream ended without a candidate", nil)
+		f.Class = ninelives.ClassEmpty
 	default:
 		f = d.broken("the stream ended before a finishReason", nil)
 	}

@@ -208,6 +208,7 @@ func TestStreamsThatFail(t *testing.T) {
 		{"it ends in thought", []string{chunk(`{"text":"Hm.","thought":true}`, "")}, nil, ninelives.ClassStreamBroken, ninelives.PhaseFirstToken, ""},
 		{"a sentinel is no end", []string{head, `[DONE]`}, nil, ninelives.ClassStreamBroken, ninelives.PhaseStream, "Hel"},
 		{"there is nothing", nil, nil, ninelives.ClassEmpty, ninelives.PhaseFirstToken, ""},
+		{"there is no candidate", []string{`{"candidates":[]}`, `{"usageMetadata":{"promptTokenCount":1}}`}, nil, ninelives.ClassEmpty, ninelives.PhaseFirstToken, ""},
 		{"there is nothing, cut", nil, io.ErrUnexpectedEOF, ninelives.ClassStreamBroken, ninelives.PhaseFirstToken, ""},
 		{"a reason that is none", []string{chunk(`{"text":"Hel"}`, `,"finishReason":"FINISH_REASON_UNSPECIFIED"`)}, nil, ninelives.ClassStreamBroken, ninelives.PhaseStream, "Hel"},
 		{"one of two candidates", []string{chunk(`{"text":"Hel"}`, stop), `{"candidates":[{"index":1,"content":{"parts":[{"text":"X"}]}}]}`}, nil, ninelives.ClassStreamBroken, ninelives.PhaseStream, "Hel"},
