@@ -167,7 +167,7 @@ func TestAnswersThatAreNone(t *testing.T) {
 		{"overloaded", `{"error":{"code":503,"message":"The model is overloaded. Please try again later.","status":"UNAVAILABLE"}}`, ninelives.ClassOverloaded},
 		{"a bad key", `{"error":{"code":400,"message":"API key not valid. Please pass a valid API key.","status":"INVALID_ARGUMENT","details":[{"reason":"API_KEY_INVALID"}]}}`, ninelives.ClassAuth},
 		{"in an array", `[{"error":{"code":429,"message":"Quota exceeded for requests per minute","status":"RESOURCE_EXHAUSTED"}}]`, ninelives.ClassRateLimit},
-		{"an empty array", `[]`, ninelives.ClassStreamBroken},
+		{"an empty array", `[]`, ninelives.ClassEmpty},
 		{"an array that does not end", `[{"candidates":[{"content":{"parts":[{"text":"Hel"}]}}]}]`, ninelives.ClassStreamBroken},
 	}
 	for _, tt := range tests {
