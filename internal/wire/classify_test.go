@@ -126,6 +126,7 @@ func TestKeysRegionsAndRightsAreAuth(t *testing.T) {
 		{401, `{"error":{"code":401,"message":"No auth credentials found"}}`, "", ninelives.ClassAuth},
 		{403, `{"type":"error","error":{"type":"permission_error","message":"m"}}`, "", ninelives.ClassAuth},
 		{403, `{"error":{"code":"unsupported_country_region_territory","message":"m"}}`, "", ninelives.ClassAuth},
+		{400, `{"message":"Access is not allowed from unsupported countries or regions."}`, "", ninelives.ClassAuth},
 		{400, `{"message":"Signature expired"}`, "X-Amzn-Errortype: RequestExpired", ninelives.ClassAuth},
 		{403, `{"message":"You don't have access to the model with the specified model ID."}`, "X-Amzn-Errortype: AccessDeniedException", ninelives.ClassAuth},
 		{500, `{"error":{"code":"1002","message":"Authorization Token非法"}}`, "", ninelives.ClassAuth},
@@ -194,6 +195,7 @@ func TestWhatOnlySoundsLikeAnOverflowIsNone(t *testing.T) {
 		{400, `{"error":{"message":"max_tokens must be at most 4096"}}`, "", ninelives.ClassFormat},
 		{429, `{"error":{"message":"m","code":"context_length_exceeded"}}`, "", ninelives.ClassRateLimit},
 		{400, `{"error":{"message":"Invalid image: the image is too large"}}`, "", ninelives.ClassFormat},
+		{400, `{"error":{"message":"Input file is too large. Maximum 9 MB."}}`, "", ninelives.ClassFormat},
 		{400, `{"error":{"message":"Invalid 'tools[0].function.name': string too long, maximum length 64","code":"string_above_max_length"}}`, "", ninelives.ClassFormat},
 	})
 }
@@ -250,6 +252,8 @@ func TestPolicyAndModels(t *testing.T) {
 		{200, `{"base_resp":{"status_code":1027,"status_msg":"output new_sensitive"}}`, "", ninelives.ClassContentFilter},
 		{400, `{"error":{"code":"invalid_prompt","message":"Your prompt was flagged as potentially violating our usage policy."}}`, "", ninelives.ClassContentFilter},
 		{404, `{"error":{"message":"No endpoints found matching your data policy.","code":404}}`, "", ninelives.ClassModelNotFound},
+		{400, `{"message":"The provided model identifier is invalid."}`, "", ninelives.ClassModelNotFound},
+		{501, `{"error":{"code":501,"message":"This server does not do that.","type":"not_supported_error"}}`, "", ninelives.ClassFormat},
 		{404, `{"type":"error","error":{"type":"not_found_error","message":"model: claude-x"}}`, "", ninelives.ClassModelNotFound},
 		{400, `{"error":{"message":"Model Not Exist","type":"invalid_request_error"}}`, "", ninelives.ClassModelNotFound},
 		{400, `{"error":{"message":"x is not a valid model ID","code":400}}`, "", ninelives.ClassModelNotFound},

@@ -39,7 +39,7 @@ var (
 	modelWords   = words(`modelnotfound|deploymentnotfound|notfounderror|^notfound$|resourcenotfound|invalidmodel|modelnotsupported|unsupportedmodel|unknownmodel|modelnotexist` +
 		`|modeldoesnotexist|modelnotopen|modelnotavailable|endpointnotfound|modeldecommissioned|modeldeprecated|noendpoints`)
 	defectWords = words(`unsupportedparameter|unsupportedvalue|unknownparameter|invalidvalue|invalidtype|missingrequired|invalidfunction|invalidjson|invalidschema|extraforbidden` +
-		`|validationexception|validationerror|messageorder|toolusefailed|unprocessable|malformed`)
+		`|validationexception|validationerror|messageorder|toolusefailed|unprocessable|malformed|^notsupportederror$|^notimplemented`)
 	// weakDefectWords are written on nearly everything; they count only where
 	// nothing else is known.
 	weakDefectWords = words(`invalidrequest|badrequest|invalidargument|invalidparam|wronginput`)
@@ -63,7 +63,7 @@ var (
 	)
 	// planTexts is used by OpenAI for money and by Google for a rate limit.
 	planTexts   = texts(`current quota[^.]{0,40}(plan|billing)|check your plan and billing`)
-	regionTexts = texts(`(country|region|territory|location)[^.]{0,40}not (supported|available|allowed)|not (supported|available) in your (country|region|location)`)
+	regionTexts = texts(`(country|region|territory|location)[^.]{0,40}not (supported|available|allowed)|unsupported (countr|region|territor)|not (supported|available) in your (country|region|location)`)
 	keyTexts    = texts(
 		`(api|access|secret|auth\w*|x-api)[ _-]?(key|token)s?\b[^.]{0,40}(not valid|invalid|incorrect|expired|missing|revoked|disabled|not found|required|deactivated|wrong|not provided|malformed)`,
 		`(invalid|incorrect|wrong|expired|missing|unknown|unrecognized|revoked|bad|no) (\w+ )?(api|access|x-api|secret)[ _-]?(key|token)`,
@@ -84,7 +84,7 @@ var (
 	modelTexts = texts(
 		`\bmodel\b[^.]{0,10}('[^']{1,120}'|[^\s']{1,120})?[^.]{0,30}(does not exist|not exist|not found|not available|is unavailable|no longer (available|supported)|decommissioned|deprecated|retired|has been removed|is not a valid model)`,
 		`\bmodel '?[^\s']{1,120}'? is not supported|\bthe requested model is not (supported|available)|(no|unknown|invalid|unsupported|unrecognized) model\b|not a valid model|no such model|no endpoints (found|available)|no allowed providers|deployment[^.]{0,40}(does not exist|not found)|模型不存在|模型不可用|model not exist`,
-		`supported (api )?model names? (are|is)\b|\bmodel names?\b[^;\n]{0,160}but you (passed|gave|sent)`,
+		`supported (api )?model names? (are|is)\b|\bmodel (id|identifier|name)\b[^.;\n]{0,20}(invalid|not valid|unknown)|\bmodel names?\b[^;\n]{0,160}but you (passed|gave|sent)`,
 	)
 	timeoutTexts = texts(`timed? ?out|deadline (expired|exceeded)`)
 	dailyTexts   = texts(`per[ -]day\b|\bdaily\b|\bTPD\b|\bRPD\b|每(天|日)|今日`)

@@ -63,11 +63,14 @@ func overflow(c *complaint, status int) bool {
 	if c.word(contextWords) {
 		return true
 	}
-	if c.html || !c.says(tooLongTexts) {
+	if c.html || !c.says(tooLongTexts) || c.says(mediaTexts) {
 		return false
 	}
 	return !c.says(outputTexts) || c.says(windowTexts)
 }
+
+// mediaTexts speak of one attachment, not of the prompt.
+var mediaTexts = texts(`\b(image|picture|file|audio|video|attachment|pdf)s?\b[^.;\n]{0,30}(too (large|big|long)|exceeds?\b)`)
 
 var imageTexts = texts(`\b(image|picture|audio|video|attachment)s?\b|\bfiles? (is|are|was|size|too|exceeds?|larger)\b`)
 

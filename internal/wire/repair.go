@@ -264,7 +264,7 @@ var imagesTexts = texts(
 	`不支持[^;\n]{0,10}(图片|图像|视觉|多模态)|content\.type[^;\n]{0,30}\['?text'?\]`,
 )
 
-var badImageTexts = texts(`image[^;\n]{0,40}(too (large|big|small|many)|corrupt|could not (be )?(download|decode|process|fetch)|base64|dimension|size|media type|format|mime)|(download|decode|fetch|process)[^.;\n]{0,20}image|timeout`)
+var badImageTexts = texts(`image[^;\n]{0,40}(too (large|big|small|many)|corrupt|could not (be )?(download|decode|process|fetch)|base64|dimension|size|media type|format|mime|is valid|valid image)|base64[^.;\n]{0,20}image|(download|decode|fetch|process)[^.;\n]{0,20}image|timeout`)
 
 func imagesRepair(x *complainant) []ninelives.Repair {
 	if x.says(imagesTexts) && !x.says(badImageTexts) && !x.says(formTexts) {
@@ -337,6 +337,9 @@ var rejectTexts = texts(no + `|does not support|instead|extra inputs`)
 // complaint recommends, else the one that most servers know.
 func renameLimit(x *complainant, name string) []ninelives.Repair {
 	name = strings.ToLower(name)
+	if x.answer.Candidate.Protocol == ninelives.OpenAIResponses {
+		return one(RepairDropParameter, name, "") // it knows no other name
+	}
 	for _, m := range limitNameRE.findAll(x.all, 8) {
 		if other := strings.ToLower(m[1]); other != name {
 			return one(RepairRenameMaxTokens, "", other)

@@ -349,7 +349,7 @@ func weaker(x *complainant) []ninelives.Repair {
 // Tools and thinking as a whole.
 
 var (
-	toolsTexts    = texts(`(does not|do not|cannot|not) support\b[^;\n]{0,30}(\btools?\b|tool[ _-]?(use|call\w*)|function[ _-]?call\w*)|(\btools?\b|tool[ _-]?(use|call\w*)|function[ _-]?call\w*)'?( is| are)? (not (supported|enabled|available)|unsupported)|` + no + `[^;\n]{0,20}\btools\b`)
+	toolsTexts    = texts(`(does not|do not|cannot|not) support\b[^;\n]{0,30}(\btools?\b|tool[ _-]?(use|call\w*)|function[ _-]?call\w*)|(\btools?\b|tool[ _-]?(use|call\w*)|function[ _-]?call\w*)'?( is| are)? (not (supported|enabled|available)|unsupported)|(unsupported|unknown|unrecogni[sz]ed|unexpected)[^;\n]{0,20}\btools\b`)
 	thinkingTexts = texts(`enable_thinking[^;\n]{0,60}(false|` + no + `)|\bthinking\b[^;\n]{0,60}(` + no + `|must be (set to )?(false|disabled))|(does not|do not|cannot|not) support\b[^;\n]{0,30}\bthinking\b|budget_tokens[^;\n]{0,80}(must|should|less|greater|at least)|adaptive thinking`)
 )
 

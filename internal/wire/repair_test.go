@@ -237,6 +237,13 @@ func TestASecondComplaintLeadsToTheNextWeakerForm(t *testing.T) {
 	}
 }
 
+func TestTheLimitHasOneNameInResponses(t *testing.T) {
+	f := Classify(Answer{Status: 400, Body: said("Unsupported parameter: max_output_tokens"), Candidate: ninelives.Candidate{Protocol: ninelives.OpenAIResponses}})
+	if got := written(f.Repairs); got != "drop parameter max_output_tokens" {
+		t.Errorf("%s", got)
+	}
+}
+
 func TestAnAnswerReserveThatDoesNotFitIsLoweredOnce(t *testing.T) {
 	for _, c := range []struct {
 		status int
@@ -275,6 +282,8 @@ func TestWhatCannotBeRepairedIsNotRepaired(t *testing.T) {
 		"Request body is not valid JSON",
 		"Invalid value for 'messages': expected at least 1 item",
 		"Something about the image: it could not be decoded",
+		"That is an unsupported image. Please make sure your image is valid.",
+		"Invalid 'tools': array too long. At most 128 are taken.",
 	} {
 		f := Classify(Answer{Status: 400, Body: said(text)})
 		if f.Class != ninelives.ClassFormat || len(f.Repairs) > 0 {
