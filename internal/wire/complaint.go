@@ -99,6 +99,7 @@ func readComplaint(a Answer) *complaint {
 		c.text(string(body), 0)
 	}
 	c.all = inPlainWords(ends(strings.Join(c.texts, "\n")))
+	c.quoted()
 	c.lower = strings.ToLower(c.all)
 	if c.id == "" {
 		if m := reqIDRE.find(c.all); m != nil {
@@ -106,6 +107,22 @@ func readComplaint(a Answer) *complaint {
 		}
 	}
 	return c
+}
+
+var (
+	quotedRE     = texts(`'(?:code|type|status|reason)': ?'([\w.-]{3,60})'`)
+	quotedCodeRE = texts(`\berror code:? ([45]\d\d)\b`)
+)
+
+// quoted takes codes out of a body that stands in a sentence as some language
+// prints it, or cut off, and is no JSON any more.
+func (c *complaint) quoted() {
+	for _, m := range quotedRE.findAll(c.all, 8) {
+		c.addWord(m[1])
+	}
+	if m := quotedCodeRE.find(c.all); m != nil && c.told == 0 {
+		c.told = atoi(m[1])
+	}
 }
 
 // unframed takes the data out of a body that is a server-sent event although
@@ -130,11 +147,24 @@ func firstJSON(b []byte) (any, bool) {
 	dec := jsontext.NewDecoder(bytes.NewReader(b), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	raw, err := dec.ReadValue()
 	if err != nil {
-		return nil, false
+		spaced := bytes.Map(unbroken, b)
+		if bytes.Equal(spaced, b) {
+			return nil, false
+		}
+		return firstJSON(spaced)
 	}
 	var v any
 	err = json.Unmarshal(raw, &v, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	return v, err == nil
+}
+
+// unbroken makes spaces of the line breaks and tabs that stand bare in the
+// strings of hand-made JSON.
+func unbroken(r rune) rune {
+	if r < ' ' {
+		return ' '
+	}
+	return r
 }
 
 func (c *complaint) value(v any, depth int) {
