@@ -111,12 +111,6 @@ var twentyFaults = []struct {
 			t.Run(string(face), func(t *testing.T) {
 				play(t, script{primary: one(chaos.Step{Empty: face})}, func(s *stage) {
 					r := s.ask()
-					if s.protocol == ninelives.Gemini && (face == chaos.EmptyNone || face == chaos.EmptyNull) {
-						// It says no end either: for all that is known the stream broke.
-						s.whole(r, 1, healthy)
-						s.asked(2, 1)
-						return
-					}
 					s.nothing(r, took)
 				})
 			})
