@@ -65,7 +65,7 @@ func TestRecordedMessagesReadAsTheOfficialSDKReadsThem(t *testing.T) {
 		t.Run(ex.Name, func(t *testing.T) {
 			resp, err := read(ex, anthropic.NewDecoder, anthropic.DecodeResponse)
 			if err != nil {
-				t.Skipf("no answer to compare: %v", err)
+				t.Fatalf("the recording holds a whole answer: %v", err)
 			}
 			got, err := askMessages(anthropicClient(upstream(t, ex)), ex.Stream)
 			v.compare(t, ex, got, err, resp)

@@ -79,7 +79,7 @@ func TestRecordedGeminiAnswersReadAsTheOfficialSDKReadsThem(t *testing.T) {
 		t.Run(ex.Name, func(t *testing.T) {
 			resp, err := read(ex, gemini.NewDecoder, gemini.DecodeResponse)
 			if err != nil {
-				t.Skipf("no answer to compare: %v", err)
+				t.Fatalf("the recording holds a whole answer: %v", err)
 			}
 			for i := range resp.Message.Parts {
 				if c, ok := resp.Message.Parts[i].(ninelives.ToolCall); ok {

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"slices"
 	"strings"
 
 	ninelives "github.com/ninelives-ai/ninelives"
@@ -60,4 +61,29 @@ func Instruct(req *ninelives.Request, instruction string) *ninelives.Request {
 	}
 	c.Messages[at].Parts = joinParts(c.Messages[at].Parts, []ninelives.Part{text})
 	return c
+}
+
+// OutputName is how a provider is told to call the form of the answer.
+func OutputName(o *ninelives.Output) string {
+	if o.Name != "" {
+		return o.Name
+	}
+	return "answer"
+}
+
+// ForceOutput adds the tool that stands in for a schema: its arguments are the
+// answer. Beside other tools some call is required, else this one.
+func ForceOutput(tools []ninelives.Tool, o *ninelives.Output) ([]ninelives.Tool, ninelives.ToolChoice, string) {
+	t := ninelives.Tool{Name: OutputName(o), Description: o.Description, Schema: o.Schema, Strict: o.Strict}
+	for slices.ContainsFunc(tools, func(other ninelives.Tool) bool { return other.Name == t.Name }) {
+		t.Name += "_"
+	}
+	if t.Description == "" {
+		t.Description = "Give the final answer."
+	}
+	choice := ninelives.ToolChoice{Mode: ninelives.ToolChoiceTool, Name: t.Name}
+	if len(tools) > 0 {
+		choice = ninelives.ToolChoice{Mode: ninelives.ToolChoiceRequired}
+	}
+	return append(tools, t), choice, t.Name
 }

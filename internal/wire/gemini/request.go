@@ -154,12 +154,7 @@ func (e *request) tools(config []byte) {
 	}
 	choice := req.ToolChoice
 	if e.support == ninelives.SchemaTool {
-		forced := e.outputTool(functions)
-		e.forced = forced.Name
-		choice = ninelives.ToolChoice{Mode: ninelives.ToolChoiceRequired}
-		if functions = append(functions, forced); len(functions) == 1 {
-			choice = ninelives.ToolChoice{Mode: ninelives.ToolChoiceTool, Name: forced.Name}
-		}
+		functions, choice, e.forced = wire.ForceOutput(functions, req.Output)
 	}
 	if len(functions)+len(own) == 0 || !e.param("tools") {
 		return
@@ -183,22 +178,6 @@ func (e *request) tools(config []byte) {
 		e.notes.Add("several calls at once cannot be forbidden: %s has no such parameter", e.target.Candidate.Name())
 	}
 	e.toolChoice(choice, config)
-}
-
-// outputTool is the tool whose arguments are the answer.
-func (e *request) outputTool(others []ninelives.Tool) ninelives.Tool {
-	o := e.req.Output
-	t := ninelives.Tool{Name: o.Name, Description: o.Description, Schema: o.Schema}
-	if t.Name == "" {
-		t.Name = "answer"
-	}
-	for slices.ContainsFunc(others, func(other ninelives.Tool) bool { return other.Name == t.Name }) {
-		t.Name += "_"
-	}
-	if t.Description == "" {
-		t.Description = "Give the final answer."
-	}
-	return t
 }
 
 func (e *request) tool(t ninelives.Tool) {

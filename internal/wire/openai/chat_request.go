@@ -188,13 +188,7 @@ func (e *chatRequest) tools() {
 	}
 	choice := req.ToolChoice
 	if e.support == ninelives.SchemaTool {
-		forced := e.outputTool(tools)
-		e.forced = forced.Name
-		if tools = append(tools, forced); len(tools) > 1 {
-			choice = ninelives.ToolChoice{Mode: ninelives.ToolChoiceRequired}
-		} else {
-			choice = ninelives.ToolChoice{Mode: ninelives.ToolChoiceTool, Name: forced.Name}
-		}
+		tools, choice, e.forced = wire.ForceOutput(tools, req.Output)
 	}
 	if len(tools) == 0 || !e.param("tools") {
 		return
@@ -208,26 +202,6 @@ func (e *chatRequest) tools() {
 	if p := req.ParallelTools; p != nil && !e.target.Dialect.NoParallelFlag && e.param("parallel_tool_calls") {
 		w.Bool(*p)
 	}
-}
-
-// outputTool is the tool whose arguments are the answer.
-func (e *chatRequest) outputTool(others []ninelives.Tool) ninelives.Tool {
-	o := e.req.Output
-	t := ninelives.Tool{Name: chatOutputName(o), Description: o.Description, Schema: o.Schema, Strict: o.Strict}
-	for slices.ContainsFunc(others, func(other ninelives.Tool) bool { return other.Name == t.Name }) {
-		t.Name += "_"
-	}
-	if t.Description == "" {
-		t.Description = "Give the final answer."
-	}
-	return t
-}
-
-func chatOutputName(o *ninelives.Output) string {
-	if o.Name != "" {
-		return o.Name
-	}
-	return "answer"
 }
 
 func (e *chatRequest) tool(t ninelives.Tool) {
@@ -295,7 +269,7 @@ func (e *chatRequest) output() {
 		w.StringMember("type", "json_schema")
 		w.Name("json_schema")
 		w.Open('{')
-		w.StringMember("name", chatOutputName(o))
+		w.StringMember("name", wire.OutputName(o))
 		if o.Description != "" {
 			w.StringMember("description", o.Description)
 		}

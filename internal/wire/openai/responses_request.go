@@ -205,13 +205,7 @@ func (e *responsesRequest) tools() {
 	}
 	choice := req.ToolChoice
 	if e.support == ninelives.SchemaTool {
-		forced := e.outputTool(tools)
-		e.forced = forced.Name
-		if tools = append(tools, forced); len(tools) > 1 {
-			choice = ninelives.ToolChoice{Mode: ninelives.ToolChoiceRequired}
-		} else {
-			choice = ninelives.ToolChoice{Mode: ninelives.ToolChoiceTool, Name: forced.Name}
-		}
+		tools, choice, e.forced = wire.ForceOutput(tools, req.Output)
 	}
 	if len(tools) == 0 || !e.param("tools") {
 		return
@@ -367,7 +361,7 @@ func (e *responsesRequest) text(extra []byte) {
 		w.StringMember("type", "json_object")
 	} else {
 		w.StringMember("type", "json_schema")
-		w.StringMember("name", responsesOutputName(out))
+		w.StringMember("name", wire.OutputName(out))
 		if out.Description != "" {
 			w.StringMember("description", out.Description)
 		}
@@ -380,26 +374,6 @@ func (e *responsesRequest) text(extra []byte) {
 	w.Close('}')
 	w.Rest(at, extra, nil)
 	w.Close('}')
-}
-
-// outputTool is the tool whose arguments are the answer.
-func (e *responsesRequest) outputTool(others []ninelives.Tool) ninelives.Tool {
-	o := e.req.Output
-	t := ninelives.Tool{Name: responsesOutputName(o), Description: o.Description, Schema: o.Schema, Strict: o.Strict}
-	for slices.ContainsFunc(others, func(other ninelives.Tool) bool { return other.Name == t.Name }) {
-		t.Name += "_"
-	}
-	if t.Description == "" {
-		t.Description = "Give the final answer."
-	}
-	return t
-}
-
-func responsesOutputName(out *ninelives.Output) string {
-	if out.Name != "" {
-		return out.Name
-	}
-	return "answer"
 }
 
 // include asks for what is needed beyond the caller's own list: logprobs, and
