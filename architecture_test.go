@@ -30,12 +30,17 @@ var layer = map[string]int{
 	"heal":     3,
 
 	"chaos":   4,
-	"config":  4,
 	"journal": 4,
+	"tool":    4,
 
-	"internal/conformance":         5,
-	"internal/conformance/library": 5, // what a user of the library alone links
-	"cmd/ninelives":                5,
+	"agent": 5,
+
+	"config": 6,
+
+	"internal/conformance":         7,
+	"internal/conformance/library": 7, // what a user of the library alone links
+	"cmd/ninelives/tui":            7,
+	"cmd/ninelives":                8,
 }
 
 // forbidden are arrows that the ranks alone would allow.
@@ -47,6 +52,10 @@ var forbidden = map[string][]string{
 	// The vocabulary knows nobody but the checking of output.
 	"":        {"net/http", "net", "internal/wire", "provider", "heal"},
 	"journal": {"provider", "heal", "internal/wire", "net/http"},
+	// What a tool does is judged and journaled by others.
+	"tool": {"provider", "heal", "internal/wire", "journal", "chaos", "agent"},
+	// The turn decider knows models alone, not who serves them.
+	"agent": {"provider", "internal/wire", "net/http", "net", "chaos", "config"},
 	// Deciding what bytes mean needs no connection.
 	"internal/wire/sse":       {"net"},
 	"internal/wire/openai":    {"net"},

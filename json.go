@@ -17,7 +17,7 @@ import (
 // as "type"; JSON texts stand as they are; durations are in milliseconds; the
 // cause of a fault is its text. What is read back equals what was written,
 // except that bytes that are no UTF-8 have become U+FFFD and that a request's
-// Attempt is not written.
+// Attempt and Fit are not written.
 //
 // A later version may know kinds of parts that this one does not: they are
 // read as Opaque and written back as they were. Unknown members are ignored.

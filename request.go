@@ -52,6 +52,12 @@ type Request struct {
 	// Extra holds the top-level wire fields that have no word here.
 	Extra Extra `json:"extra,omitzero"`
 
+	// Fit, if set, gives a form of the request that needs at most so many tokens
+	// of input, or an error if there is none. A healing driver asks it before an
+	// attempt at a candidate whose window the request does not fit, so that an
+	// agent's history is planned anew for that candidate and not refused by it.
+	Fit func(tokens int) (*Request, error) `json:"-"`
+
 	// Attempt is set by a healing driver for one attempt; callers leave it nil.
 	Attempt *Attempt `json:"-"`
 }

@@ -75,7 +75,7 @@ func compose(step Step, a *ask, seq int, now time.Time) *answer {
 		said = Answer
 	}
 
-	if calls := step.Calls; a.last().role != "tool" {
+	if calls := step.Calls; a.last().role != "tool" || step.Insist {
 		if len(calls) == 0 && a.forced != "" && len(a.tools) > 0 {
 			calls = []Call{{Name: a.forced}}
 			if step.Text != "" && json.Valid([]byte(step.Text)) {

@@ -70,7 +70,10 @@ type Step struct {
 	Refusal string `yaml:"refusal,omitempty" json:"refusal,omitempty"`
 	// Calls are the tool calls of the answer; a request that ends with the
 	// result of a tool gets the text instead. ToolFault bends them.
-	Calls     []Call    `yaml:"calls,omitempty" json:"calls,omitempty"`
+	Calls []Call `yaml:"calls,omitempty" json:"calls,omitempty"`
+	// Insist makes the calls although the request ends with the result of a
+	// tool: so a list of steps plays a model that works through several calls.
+	Insist    bool      `yaml:"insist,omitempty" json:"insist,omitempty"`
 	ToolFault ToolFault `yaml:"tool_fault,omitempty" json:"tool_fault,omitempty"`
 	// Finish overrides the reason why the answer ends: "stop", "length",
 	// "tool_calls", "content_filter" or "refusal".

@@ -1,0 +1,284 @@
+package agent
+
+import (
+	"time"
+
+	ninelives "github.com/ninelives-ai/ninelives"
+	"github.com/ninelives-ai/ninelives/tool"
+)
+
+// Entry is one thing that is recorded of a session: what was said, decided and
+// done, in the order in which it became durable. The entries are the session;
+// [State] is what they come to. Nothing recorded is ever rewritten: what takes
+// something back is an entry of its own.
+//
+// The kinds are [Opening], [Input], [Start], [Answer], [Intent], [Effect],
+// [Healing], [Compaction], [Grant], [End], [ModelChange], [ModeChange],
+// [Permission], [Undo], [Rewind] and [Archive].
+type Entry interface {
+	// Kind is the word that the journal keeps it under ("input").
+	Kind() string
+}
+
+// Opening is the first entry of a session.
+type Opening struct {
+	// Directory is the workspace, absolute.
+	Directory string `json:"directory"`
+	// Parent is the session whose turn this one was started for (a subagent) or
+	// that it was forked from; empty for neither.
+	Parent string `json:"parent,omitzero"`
+	// Version is the program that opened it.
+	Version string `json:"version,omitzero"`
+}
+
+// Via is how an input came.
+type Via string
+
+// The ways of an input.
+const (
+	ViaTurn  Via = "turn"  // it begins a turn
+	ViaSteer Via = "steer" // it goes into the running turn at its next step
+	ViaQueue Via = "queue" // it begins a turn when the running one has ended
+)
+
+// Input is what the user said. It is durable before anything else happens to it.
+type Input struct {
+	// Number counts the inputs of the session from 1: the order of acceptance.
+	Number int `json:"number"`
+	Via    Via `json:"via"`
+	// Message is the user's message as typed, with what @file and ! added.
+	Message ninelives.Message `json:"message"`
+	// Note: not the user said it but the program, to put the model right (after
+	// a loop, a hook's context). It is shown as such.
+	Note bool `json:"note,omitzero"`
+}
+
+// Start says that a turn begins, or goes on after it was interrupted or failed.
+type Start struct {
+	Turn int `json:"turn"`
+	// Inputs are the numbers of the inputs that it takes up.
+	Inputs []int `json:"inputs,omitzero"`
+	// Resumes: the turn goes on where it was left.
+	Resumes bool `json:"resumes,omitzero"`
+	// Model is the name, Signature the configuration, of the model of this
+	// turn; it ends on the model that it began on. Window is the model's context.
+	Model     string    `json:"model"`
+	Signature string    `json:"signature,omitzero"`
+	Window    int       `json:"window,omitzero"`
+	Mode      tool.Mode `json:"mode,omitzero"`
+	// System is the instruction that the turn works under; it is the same for
+	// all of its requests, so that the provider's cache holds.
+	System string `json:"system,omitzero"`
+}
+
+// Purpose is what a request to the model is for.
+type Purpose string
+
+// The purposes.
+const (
+	PurposeStep     Purpose = "step"     // the next step of the turn
+	PurposeFinal    Purpose = "final"    // no tools: what was done, what remains
+	PurposeCompact  Purpose = "compact"  // a summary of older messages
+	PurposeRemember Purpose = "remember" // memory work
+)
+
+// Answer is one accepted answer of the model. What failed attempts left is in
+// Healing, as evidence, and never a message.
+type Answer struct {
+	Turn int `json:"turn"`
+	// Step counts the answers of the turn from 1.
+	Step    int     `json:"step"`
+	Purpose Purpose `json:"purpose,omitzero"`
+	// Message has call ids that are unique within the session.
+	Message ninelives.Message      `json:"message"`
+	Finish  ninelives.FinishReason `json:"finish,omitzero"`
+	Usage   ninelives.Usage        `json:"usage,omitzero"`
+	// Cost is in US dollars, as far as prices are known.
+	Cost float64 `json:"cost,omitzero"`
+	// Candidate served it; IsFallback: it was not the first of the chain.
+	Candidate  string   `json:"candidate,omitzero"`
+	IsFallback bool     `json:"is_fallback,omitzero"`
+	Attempts   int      `json:"attempts,omitzero"`
+	Events     int      `json:"events,omitzero"` // stream events, for the guard
+	Warnings   []string `json:"warnings,omitzero"`
+	// Request is the hash of what was asked (messages and tools), for replay.
+	Request string        `json:"request,omitzero"`
+	Took    time.Duration `json:"took_ms,omitzero,format:milli"`
+}
+
+// Intent says that a call is about to run. It is durable before the call does.
+type Intent struct {
+	Call string `json:"call"` // the id of the call
+	Name string `json:"name"`
+	// Arguments are canonical: sorted, without blanks, repaired where the model
+	// wrote what only needed reading twice.
+	Arguments []byte `json:"arguments,omitzero,format:base64"`
+	// Mark is what the tool needs to find out later whether it ran (tool.Prober).
+	Mark []byte `json:"mark,omitzero,format:base64"`
+}
+
+// Effect is what came of a call: every call of an Answer gets exactly one,
+// whether it ran or not.
+type Effect struct {
+	Call string `json:"call"`
+	Name string `json:"name,omitzero"`
+	// Result is what the model reads.
+	Result ninelives.ToolResult `json:"result"`
+	// Ran: it had an Intent and ran to its end. Else it was refused, cut off, or
+	// never started.
+	Ran bool `json:"ran,omitzero"`
+	// Unknown: it was cut off and nobody can say whether it had its effect.
+	Unknown bool          `json:"unknown,omitzero"`
+	Changes []tool.Change `json:"changes,omitzero"`
+	Summary string        `json:"summary,omitzero"`
+	Diff    string        `json:"diff,omitzero"`
+	Saved   string        `json:"saved,omitzero"`
+	Took    time.Duration `json:"took_ms,omitzero,format:milli"`
+}
+
+// Healing is what was done to get an answer, or in vain.
+type Healing struct {
+	Turn    int                `json:"turn"`
+	Purpose Purpose            `json:"purpose,omitzero"`
+	Notices []ninelives.Notice `json:"notices"`
+}
+
+// Compaction is a shorter view of the history. The messages stay in the
+// journal; only what the model is sent changes.
+type Compaction struct {
+	Turn int `json:"turn,omitzero"`
+	// Tier is 1 to 4, and 5 for the raw archive.
+	Tier int `json:"tier"`
+	// Why is "threshold", "overflow", "smaller_window" or "asked".
+	Why string `json:"why"`
+	// Before and After are estimates in tokens.
+	Before int `json:"before"`
+	After  int `json:"after"`
+	// View is what takes the place of the history up to and including the
+	// message Through (an index into [State.Messages], which never shrinks); what
+	// follows it stands as it is. Tier 1 has no View: it strips the results of
+	// tools up to Through.
+	Through int                 `json:"through"`
+	View    []ninelives.Message `json:"view,omitzero"`
+	// Strike: it did not shrink the context by 5 %, and was not taken.
+	Strike bool `json:"strike,omitzero"`
+	// Archive is the hash of what was put away as it was, if it was.
+	Archive string  `json:"archive,omitzero"`
+	Cost    float64 `json:"cost,omitzero"`
+}
+
+// Grant gives a turn another full quota: the user said "continue".
+type Grant struct {
+	Turn int `json:"turn"`
+	// Limit is the limit that had stopped it.
+	Limit string `json:"limit"`
+}
+
+// Reason is why a turn ended.
+type Reason string
+
+// The reasons. Each has an exit code (docs/cli.md).
+const (
+	ReasonComplete    Reason = "complete"
+	ReasonRefused     Reason = "refused"
+	ReasonTruncated   Reason = "truncated"
+	ReasonEmpty       Reason = "empty"
+	ReasonLimit       Reason = "limit"            // a cap of the guard, of turns or of money
+	ReasonLoop        Reason = "loop"             // it went round in circles
+	ReasonDenied      Reason = "denied"           // the user or a hook ended it
+	ReasonOverflow    Reason = "context_overflow" // it could not be made to fit
+	ReasonDeadline    Reason = "deadline"
+	ReasonCanceled    Reason = "canceled"    // the user stopped it
+	ReasonFailed      Reason = "failed"      // no model could answer, see Fault
+	ReasonInterrupted Reason = "interrupted" // its process died
+)
+
+// Failed reports that the turn is to be shown as a failed one, and can be
+// resumed. Source: design 001 ("failedTurn").
+func (r Reason) Failed() bool {
+	switch r {
+	case ReasonFailed, ReasonInterrupted, ReasonDeadline, ReasonOverflow, ReasonEmpty:
+		return true
+	}
+	return false
+}
+
+// End ends a turn.
+type End struct {
+	Turn   int    `json:"turn"`
+	Reason Reason `json:"reason"`
+	// Message says why in a line, with the counters where a guard stopped it.
+	Message string `json:"message,omitzero"`
+	// Limit is the limit that stopped it (see Grant).
+	Limit string `json:"limit,omitzero"`
+	// FailedTurn marks a turn that is shown as failed and can be resumed.
+	FailedTurn bool `json:"failedTurn,omitzero"`
+	// Fault is what no healing could help.
+	Fault *ninelives.Fault `json:"fault,omitzero"`
+	// Output is the validated answer where the turn had to satisfy a schema.
+	Output []byte        `json:"output,omitzero,format:base64"`
+	Took   time.Duration `json:"took_ms,omitzero,format:milli"`
+}
+
+// ModelChange names the model of the turns that follow.
+type ModelChange struct {
+	Model     string `json:"model"`
+	Signature string `json:"signature"`
+}
+
+// ModeChange sets the permission mode from now on.
+type ModeChange struct {
+	Mode tool.Mode `json:"mode"`
+}
+
+// Permission is what the user answered when asked for a call.
+type Permission struct {
+	Call    string       `json:"call"`
+	Verdict tool.Verdict `json:"verdict"`
+	Answer  Reply        `json:"answer"`
+	// Rule holds for the rest of the session, if the user said "always".
+	Rule *tool.Rule `json:"rule,omitzero"`
+}
+
+// Undo takes the file changes of a turn back, or does them again. The
+// conversation stays; the model is told.
+type Undo struct {
+	Turn int `json:"turn"`
+	// Redo: the changes were made again.
+	Redo bool `json:"redo,omitzero"`
+	// Changes are what was restored; Conflicts the paths that were left alone
+	// because somebody else has changed them since.
+	Changes   []tool.Change `json:"changes,omitzero"`
+	Conflicts []string      `json:"conflicts,omitzero"`
+}
+
+// Rewind forgets, for the model, everything from a turn on.
+type Rewind struct {
+	// Turn is the first turn that is forgotten.
+	Turn int `json:"turn"`
+}
+
+// Archive says that memory has taken up the history through a message.
+type Archive struct {
+	Through int `json:"through"` // an index into State.Messages
+	// Raw: no summary could be had, and the history was put away as it was.
+	Raw bool `json:"raw,omitzero"`
+}
+
+// The kinds of entries.
+func (Opening) Kind() string     { return "opening" }
+func (Input) Kind() string       { return "input" }
+func (Start) Kind() string       { return "start" }
+func (Answer) Kind() string      { return "answer" }
+func (Intent) Kind() string      { return "intent" }
+func (Effect) Kind() string      { return "effect" }
+func (Healing) Kind() string     { return "healing" }
+func (Compaction) Kind() string  { return "compaction" }
+func (Grant) Kind() string       { return "grant" }
+func (End) Kind() string         { return "end" }
+func (ModelChange) Kind() string { return "model" }
+func (ModeChange) Kind() string  { return "mode" }
+func (Permission) Kind() string  { return "permission" }
+func (Undo) Kind() string        { return "undo" }
+func (Rewind) Kind() string      { return "rewind" }
+func (Archive) Kind() string     { return "archive" }
