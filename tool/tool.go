@@ -39,9 +39,6 @@ type Spec struct {
 	// Polls: asking the same again is what it is for (reading a terminal,
 	// waiting for a job); the loop guard leaves it alone.
 	Polls bool
-	// Snapshots: a call may change files of the workspace that its Needs do not
-	// name, as a command does; the workspace is looked through before and after.
-	Snapshots bool
 	// Timeout bounds a call; zero means the agent's default.
 	Timeout time.Duration
 }
