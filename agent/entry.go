@@ -147,7 +147,7 @@ type Healing struct {
 // journal; only what the model is sent changes.
 type Compaction struct {
 	Turn int `json:"turn,omitzero"`
-	// Tier is 1 to 4, and 5 for the raw archive.
+	// Tier is 1 to 4, and 5 for the raw archive; 0: there was nothing to do.
 	Tier int `json:"tier"`
 	// Why is "threshold", "overflow", "smaller_window" or "asked".
 	Why string `json:"why"`
@@ -156,11 +156,16 @@ type Compaction struct {
 	After  int `json:"after"`
 	// View is what takes the place of the history up to and including the
 	// message Through (an index into [State.Messages], which never shrinks); what
-	// follows it stands as it is. Tier 1 has no View: it strips the results of
-	// tools up to Through.
+	// follows it stands as it is. A compaction without a View has no Through.
 	Through int                 `json:"through"`
 	View    []ninelives.Message `json:"view,omitzero"`
-	// Strike: it did not shrink the context by 5 %, and was not taken.
+	// The results of tools in what stands as it is, up to and including the
+	// message Strip, are stripped if they are longer than StripOver characters;
+	// StripOver is zero where nothing is stripped. Tier 1 does this and no more.
+	Strip     int `json:"strip,omitzero"`
+	StripOver int `json:"strip_over,omitzero"`
+	// Strike: a summary was made that did not shrink the context by 5 %. It was
+	// not taken; what is done here was done instead of it, without a model.
 	Strike bool `json:"strike,omitzero"`
 	// Archive is the hash of what was put away as it was, if it was.
 	Archive string  `json:"archive,omitzero"`
