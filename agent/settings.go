@@ -21,8 +21,6 @@ type Settings struct {
 	Iterations int
 	// Deadline bounds a turn, and everything in it; zero means the guard's Duration.
 	Deadline time.Duration
-	// MaxCost is the most that a turn may cost, in US dollars; zero means no cap.
-	MaxCost float64
 	// ToolTimeout bounds a call whose tool sets no bound of its own.
 	ToolTimeout time.Duration
 	// ParallelCalls is how many read-only calls run at once.
@@ -37,7 +35,8 @@ type Settings struct {
 	Depth int
 }
 
-// GuardSettings are the caps of a turn and the thresholds of the loop guard.
+// GuardSettings are the caps of a turn and the thresholds of the loop guard. A
+// number that is zero is no cap, or turns off what it is the threshold of.
 //
 // Source: design 001, layer 3, for all that has a name there; the windows of
 // the loop guard are the design's, section 6.
@@ -45,6 +44,7 @@ type GuardSettings struct {
 	Events      int            // stream events; codebuddy.agent.maxEventCount
 	Calls       int            // calls of tools; codebuddy.agent.maxToolInvocations
 	Duration    time.Duration  // codebuddy.agent.maxDurationMinutes
+	Cost        float64        // US dollars
 	PerTool     map[string]int // calls of one tool; codebuddy.agent.limits.*
 	SameFile    int            // edits of one file; codebuddy.agent.fileEditLoopThreshold
 	Rate        int            // calls per minute, all tools; ToolRateLimiter
