@@ -212,12 +212,17 @@ func title(r *ninelives.Request) string {
 	}
 	for i := len(r.Messages) - 1; i >= 0; i-- {
 		if m := r.Messages[i]; m.Role == ninelives.RoleUser {
-			line, _, _ := strings.Cut(strings.TrimSpace(strings.ToValidUTF8(m.Text(), "\uFFFD")), "\n")
-			if chars := []rune(line); len(chars) > maxTitle {
-				line = string(chars[:maxTitle-1]) + "…"
-			}
-			return strings.TrimSpace(line)
+			return oneLine(m.Text())
 		}
 	}
 	return ""
+}
+
+// oneLine is the first line of a text, as long as a title may be.
+func oneLine(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD")), "\n")
+	if chars := []rune(line); len(chars) > maxTitle {
+		line = string(chars[:maxTitle-1]) + "…"
+	}
+	return strings.TrimSpace(line)
 }

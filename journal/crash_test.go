@@ -35,7 +35,7 @@ func child(job string) int {
 	}
 	var points atomic.Int64
 	limit, _ := strconv.ParseInt(os.Getenv("JOURNAL_TEST_POINT"), 10, 64)
-	j, err := open(path, func(string) {
+	j, err := OpenObserved(path, func(string) {
 		if points.Add(1) == limit {
 			die()
 		}

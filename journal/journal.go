@@ -32,7 +32,7 @@ import (
 var (
 	// ErrClosed: the journal was closed.
 	ErrClosed = errors.New("the journal is closed")
-	// ErrUnknown: there is no such call.
+	// ErrUnknown: there is no such call or session.
 	ErrUnknown = errors.New("no such call")
 	// ErrAmbiguous: several ids begin like that.
 	ErrAmbiguous = errors.New("several calls begin like that")
@@ -44,6 +44,11 @@ var (
 	ErrResumed = errors.New("this call was taken up already")
 	// ErrComplete: the call was answered; there is nothing to take up.
 	ErrComplete = errors.New("this call is complete")
+	// ErrTaken: the session is held by a living process.
+	ErrTaken = errors.New("it is in use")
+	// ErrReplaced: somebody else has taken the session, or added to it; nothing
+	// was written.
+	ErrReplaced = errors.New("somebody else has taken it over, and nothing was written – open it again to go on")
 )
 
 // Journal is an open journal. It is safe for concurrent use.
@@ -52,6 +57,7 @@ type Journal struct {
 	owners  *owners
 	ids     ids
 	readers *sql.DB
+	blobs   *Blobs
 
 	mu     sync.RWMutex // held for reading while something is queued
 	closed bool
@@ -62,16 +68,18 @@ type Journal struct {
 	lostMu sync.Mutex
 	lost   map[string]error // notes that could not be written, by call
 
-	at func(where string) // called at every point of a write: see open
+	at func(where string) // called at every point of a write: see OpenObserved
 }
 
 // Open opens the journal at path, and makes it, with its directories, where it
 // does not exist: readable by its owner alone. An error is one line that says
 // what is wrong and what to do.
-func Open(path string) (*Journal, error) { return open(path, nil) }
+func Open(path string) (*Journal, error) { return OpenObserved(path, nil) }
 
-// open is Open with a hook at every point of a write, for the crash test.
-func open(path string, point func(string)) (*Journal, error) {
+// OpenObserved is Open for crash tests: point is told of every point of a
+// write, of calls, sessions and blobs, before which and after which a process
+// may die. It is called by several goroutines.
+func OpenObserved(path string, point func(where string)) (*Journal, error) {
 	if point == nil {
 		point = func(string) {}
 	}
@@ -101,6 +109,7 @@ func open(path string, point func(string)) (*Journal, error) {
 		lost:    map[string]error{},
 		at:      point,
 	}
+	j.blobs = &Blobs{j: j}
 	go func() {
 		defer close(j.gone)
 		j.write(w)

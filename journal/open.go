@@ -23,7 +23,7 @@ var migrations embed.FS
 
 const (
 	// schemaVersion is the number of the newest migration.
-	schemaVersion = 1
+	schemaVersion = 2
 	// applicationID marks a database as a journal ("9lvs").
 	applicationID = 0x396c7673
 	// patience is how long another process is waited for.
@@ -193,9 +193,9 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.Err }
 
 // explain says in one line what is wrong and what to do. Errors that are about
-// a call, not about the journal, stay as they are.
+// a call or a session, not about the journal, stay as they are.
 func explain(path string, err error) error {
-	for _, own := range []error{ErrUnknown, ErrAmbiguous, ErrEnded, ErrRunning, ErrResumed, ErrComplete} {
+	for _, own := range []error{ErrUnknown, ErrAmbiguous, ErrEnded, ErrRunning, ErrResumed, ErrComplete, ErrTaken, ErrReplaced} {
 		if errors.Is(err, own) {
 			return err
 		}

@@ -38,7 +38,7 @@ func TestWhatCannotBeOpenedIsToldInALine(t *testing.T) {
 		"no database":              {file("text", strings.Repeat("Dear diary, today ", 100)), "it is no SQLite database – name another file for the journal, or move this one away"},
 		"another program's":        {foreign, "it is the database of another program – name another file for the journal"},
 		"another program's, empty": {alien, "it is the database of another program – name another file for the journal"},
-		"a newer version's":        {newer, "it was written by a newer version: its schema is 7, this version knows 1 – update ninelives, or name another file for the journal"},
+		"a newer version's":        {newer, "it was written by a newer version: its schema is 7, this version knows 2 – update ninelives, or name another file for the journal"},
 		"a directory":              {dir, "it is a directory – name a file in it"},
 		"below a file":             {filepath.Join(file("plain", ""), "j"), "mkdir " + dir + "/plain: not a directory – name another file for the journal"},
 		"a device":                 {os.DevNull, "it is no file that can be read again, but a pipe or a device – name another file for the journal"},
@@ -245,20 +245,20 @@ func TestABadDiskNeverMakesTheJournalLie(t *testing.T) {
 		}
 		j, err := Open(path)
 		if err != nil {
-			oneLine(t, err)
+			saysItInALine(t, err)
 			return
 		}
 		defer func() { _ = j.Close() }()
 		_, damaged, err := j.Calls(context.Background(), Filter{Limit: -1})
 		if err != nil {
-			oneLine(t, err)
+			saysItInALine(t, err)
 		}
 		reported += len(damaged)
 		for id, want := range want {
 			got, err := j.Call(context.Background(), id)
 			switch {
 			case err != nil:
-				oneLine(t, err)
+				saysItInALine(t, err)
 				reported++
 			case len(got.Damaged) > 0:
 				reported++
@@ -272,7 +272,7 @@ func TestABadDiskNeverMakesTheJournalLie(t *testing.T) {
 	}
 }
 
-func oneLine(t *rapid.T, err error) {
+func saysItInALine(t *rapid.T, err error) {
 	if s := err.Error(); s == "" || strings.Contains(s, "\n") {
 		t.Fatalf("no line: %q", s)
 	}

@@ -73,18 +73,29 @@ type Noted struct {
 // Damage is a piece of the journal that cannot be read, or is not what was
 // written.
 type Damage struct {
-	Call string
-	// Seq is the number of the event within the call; 0 if the call itself is concerned.
+	// Call or Session is whose piece it is; both are empty where that cannot be
+	// told.
+	Call    string
+	Session string
+	// Seq is the number of the event within the call, or of the entry within the
+	// session; 0 if the whole of it is concerned.
 	Seq int
 	Err error
 }
 
 // Error says it in a line.
 func (d Damage) Error() string {
-	if d.Seq == 0 {
-		return fmt.Sprintf("call %s: %v", d.Call, d.Err)
+	whose, piece := "call "+d.Call, "event"
+	switch {
+	case d.Session != "":
+		whose, piece = "session "+d.Session, "entry"
+	case d.Call == "":
+		return d.Err.Error()
 	}
-	return fmt.Sprintf("call %s, event %d: %v", d.Call, d.Seq, d.Err)
+	if d.Seq == 0 {
+		return fmt.Sprintf("%s: %v", whose, d.Err)
+	}
+	return fmt.Sprintf("%s, %s %d: %v", whose, piece, d.Seq, d.Err)
 }
 
 // Filter selects calls.
@@ -153,17 +164,41 @@ func (j *Journal) Call(ctx context.Context, id string) (*Record, error) {
 		return nil, err
 	}
 	r := &Record{Summary: s}
-	rows, err := tx.QueryContext(ctx, `SELECT seq, at, kind, data, crc FROM events WHERE stream = ? ORDER BY seq`, s.ID)
-	if err != nil {
-		return nil, j.trouble(err)
-	}
-	defer func() { _ = rows.Close() }()
 	damage := func(seq int64, err error) {
 		r.Damaged = append(r.Damaged, Damage{Call: s.ID, Seq: int(seq), Err: err})
 	}
-	next := int64(1)
+	next, err := j.events(ctx, tx, s.ID, damage, func(e event) error { return r.add(j, e) })
+	if err != nil && code(err) != sqliteCorrupt {
+		return nil, err
+	}
+	if ended := !s.Ended.IsZero(); ended && r.Outcome == nil {
+		// It did end, whatever is left of the answer.
+		r.State, r.Reason, r.Ended = s.State, s.Reason, s.Ended
+		if len(r.Damaged) == 0 {
+			damage(next, errMissing)
+		}
+	} else if next == 1 {
+		damage(next, errMissing)
+	}
+	if err != nil {
+		damage(0, err)
+	}
+	return r, nil
+}
+
+// events reads the events of a stream in their order: those that are as they
+// were written go to each, whose error is damage as well. It gives the number
+// that would come next. With an error of SQLite's that says "corrupt", nothing
+// is known of those from there on.
+func (j *Journal) events(ctx context.Context, q querier, stream string, damage func(seq int64, err error), each func(event) error) (next int64, err error) {
+	next = 1
+	rows, err := q.QueryContext(ctx, `SELECT seq, at, kind, data, crc FROM events WHERE stream = ? ORDER BY seq`, stream)
+	if err != nil {
+		return next, j.trouble(err)
+	}
+	defer func() { _ = rows.Close() }()
 	for rows.Next() {
-		e := event{stream: s.ID}
+		e := event{stream: stream}
 		var at, crc int64
 		if err := rows.Scan(&e.seq, &at, &e.kind, &e.data, &crc); err != nil {
 			damage(next, err)
@@ -177,29 +212,16 @@ func (j *Journal) Call(ctx context.Context, id string) (*Record, error) {
 		e.at = time.UnixMilli(at)
 		err := errChanged
 		if e.checksum() == crc {
-			err = r.add(j, e)
+			err = each(e)
 		}
 		if err != nil {
 			damage(e.seq, err)
 		}
 	}
-	if ended := !s.Ended.IsZero(); ended && r.Outcome == nil {
-		// It did end, whatever is left of the answer.
-		r.State, r.Reason, r.Ended = s.State, s.Reason, s.Ended
-		if len(r.Damaged) == 0 {
-			damage(next, errMissing)
-		}
-	} else if next == 1 {
-		damage(next, errMissing)
+	if err := rows.Err(); err != nil {
+		return next, j.trouble(err)
 	}
-	switch err := rows.Err(); {
-	case err == nil:
-	case code(err) == sqliteCorrupt:
-		r.Damaged = append(r.Damaged, Damage{Call: s.ID, Err: j.trouble(err)})
-	default:
-		return nil, j.trouble(err)
-	}
-	return r, nil
+	return next, nil
 }
 
 var (

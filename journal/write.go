@@ -139,6 +139,10 @@ type writer struct {
 
 	insertStream, insertEvent, nextSeq *sql.Stmt
 	endStream, resumeStream, look      *sql.Stmt
+
+	insertSession, advanceSession, headSession *sql.Stmt
+	lookSession, takeSession, releaseSession   *sql.Stmt
+	lastSeq                                    *sql.Stmt
 }
 
 func newWriter(db *sql.DB) (*writer, error) {
@@ -157,7 +161,15 @@ func newWriter(db *sql.DB) (*writer, error) {
 		{&w.nextSeq, `SELECT max(seq) + 1 FROM events WHERE stream = ?`},
 		{&w.endStream, `UPDATE streams SET ended = ?2, state = ?3, reason = ?4 WHERE id = ?1`},
 		{&w.resumeStream, `UPDATE streams SET resumed_by = ?2 WHERE id = ?1`},
-		{&w.look, `SELECT ended, state, resumed_by FROM streams WHERE id = ?`},
+		{&w.look, `SELECT ended, state, resumed_by FROM streams WHERE id = ? AND kind = 'call'`},
+
+		{&w.insertSession, `INSERT INTO streams (id, kind, owner, source, title, labels, started, state, pid, term, version, updated) VALUES (?1, 'session', ?2, '', ?3, ?4, ?5, ?6, ?7, 1, ?8, ?5)`},
+		{&w.advanceSession, `UPDATE streams SET version = ?5, updated = ?6 WHERE id = ?1 AND owner = ?2 AND term = ?3 AND version = ?4`},
+		{&w.headSession, `UPDATE streams SET title = ?2, state = ?3, labels = ?4 WHERE id = ?1`},
+		{&w.lookSession, `SELECT owner, pid, term, version FROM streams WHERE id = ? AND kind = 'session'`},
+		{&w.lastSeq, `SELECT coalesce(max(seq), 0) FROM events WHERE stream = ?`},
+		{&w.takeSession, `UPDATE streams SET owner = ?2, pid = ?3, term = ?4, version = ?5 WHERE id = ?1`},
+		{&w.releaseSession, `UPDATE streams SET owner = '', pid = 0 WHERE id = ?1 AND owner = ?2 AND term = ?3`},
 	} {
 		if *s.to, err = conn.PrepareContext(ctx, s.sql); err != nil {
 			return nil, errors.Join(err, conn.Close())
@@ -178,6 +190,16 @@ func (w *writer) exec(query string) error {
 func (w *writer) run(s *sql.Stmt, args ...any) error {
 	_, err := s.ExecContext(context.Background(), args...)
 	return err
+}
+
+// changes executes a statement and says whether there was a row to change.
+func (w *writer) changes(s *sql.Stmt, args ...any) (bool, error) {
+	result, err := s.ExecContext(context.Background(), args...)
+	if err != nil {
+		return false, err
+	}
+	n, err := result.RowsAffected()
+	return n > 0, err
 }
 
 // standing is what decides whether a call may be changed.
