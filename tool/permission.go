@@ -66,4 +66,11 @@ type Permissions struct {
 	Rules   []Rule  `json:"rules,omitzero"`
 	// Home is the user's home directory, for what lies under it; empty if unknown.
 	Home string `json:"-"`
+	// Workspace is the directory that relative paths are in, absolute; empty if
+	// unknown: then every absolute path counts as outside.
+	Workspace string `json:"-"`
+	// Private are files and directories of the program itself (journal,
+	// configuration, trust, hooks), absolute: nothing may write there, in no mode.
+	// The usual places under Home count without being named.
+	Private []string `json:"-"`
 }
