@@ -5,6 +5,9 @@
 //	state.go     what the entries come to
 //	decide.go    what next: the pure decider
 //	turn.go      the driver that does it
+//	ask.go       one request to the model
+//	calls.go     the calls of an answer
+//	session.go   what can be done with a session; steer.go while a turn runs
 //	guard*.go    the caps and the loop guard
 //	compact*.go  keeping the context inside the window
 //	event.go     what a turn tells those who watch it
@@ -18,7 +21,13 @@
 package agent
 
 import (
+	"context"
+	"errors"
+	"iter"
+	"sync"
+
 	ninelives "github.com/ninelives-ai/ninelives"
+	"github.com/ninelives-ai/ninelives/journal"
 	"github.com/ninelives-ai/ninelives/tool"
 )
 
@@ -28,8 +37,152 @@ type Option func(*Agent)
 // Agent makes sessions of one model, one set of tools and one journal. It is
 // safe for concurrent use; each of its sessions has one turn at a time.
 type Agent struct {
-	model    ninelives.Model
 	tools    []tool.Tool
 	settings Settings
 	hooks    []Hook
+	journal  *journal.Journal
+	dir      string
+	restorer FileRestorer
+	approve  func(context.Context, Question) Decision
+	grant    func(context.Context, Ended) bool
+	version  string
+
+	mu        sync.Mutex // guards what follows
+	model     ninelives.Model
+	signature string
+	own       *Session // of Agent.Turn
+
+	swapping sync.Mutex // one exchange of the model at a time
+}
+
+// FileRestorer takes the file changes of a turn back, or makes them again
+// (redo). Restored are the changes that it made; conflicts the paths that it
+// left alone because somebody else has changed them since. tool.Workspace is one.
+type FileRestorer interface {
+	Restore(ctx context.Context, changes []tool.Change, redo bool) (restored []tool.Change, conflicts []string, err error)
+}
+
+// New makes an agent of a model, with the settings of [DefaultSettings], no
+// tools and no journal.
+func New(model ninelives.Model, opts ...Option) *Agent {
+	a := &Agent{model: model, settings: DefaultSettings(), dir: "."}
+	for _, o := range opts {
+		o(a)
+	}
+	return a
+}
+
+// Tools adds tools that the model can call.
+func Tools(tools ...tool.Tool) Option {
+	return func(a *Agent) { a.tools = append(a.tools, tools...) }
+}
+
+// Journal is where the sessions are recorded. Without one they live in memory
+// and end with the process.
+func Journal(j *journal.Journal) Option { return func(a *Agent) { a.journal = j } }
+
+// With sets all numbers at once.
+func With(s Settings) Option { return func(a *Agent) { a.settings = s } }
+
+// Hooks adds hooks; they run in the order in which they were added.
+func Hooks(hooks ...Hook) Option { return func(a *Agent) { a.hooks = append(a.hooks, hooks...) } }
+
+// Workspace is the directory that the sessions work in; the default is the
+// current one.
+func Workspace(dir string) Option { return func(a *Agent) { a.dir = dir } }
+
+// Restorer is what takes file changes back ([Session.Undo]).
+func Restorer(r FileRestorer) Option { return func(a *Agent) { a.restorer = r } }
+
+// Approve asks a person for a call. It may take as long as the person does; it
+// must return when the context ends. Without it nobody can be asked: what would
+// be asked for is denied, and the model is told so.
+func Approve(ask func(ctx context.Context, q Question) Decision) Option {
+	return func(a *Agent) { a.approve = ask }
+}
+
+// GrantMore asks the user, when the safety guard is about to stop a turn,
+// whether it gets another full quota. Without it the turn ends, and
+// [Session.Continue] is the user's word.
+func GrantMore(ask func(ctx context.Context, e Ended) bool) Option {
+	return func(a *Agent) { a.grant = ask }
+}
+
+// Version is the program's version, as it is recorded.
+func Version(v string) Option { return func(a *Agent) { a.version = v } }
+
+// Signature stands for the configuration that the model was opened from; see
+// [Agent.Swap].
+func Signature(s string) Option { return func(a *Agent) { a.signature = s } }
+
+// Model is the model of the turns to come, for everything that asks one beside
+// the turns (memory, subagents).
+func (a *Agent) Model() ninelives.Model {
+	m, _ := a.current()
+	return m
+}
+
+func (a *Agent) current() (ninelives.Model, string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.model, a.signature
+}
+
+// Swap exchanges the model for the one that open gives, from the next turn of
+// every session on: the runner, compaction, memory and subagents switch
+// together, and a turn that is running ends on the model that it began with. If
+// the signature is the present one, nothing is opened and changed is false. If
+// open fails, the old model stays.
+//
+// Source: design 000 §2.3.
+func (a *Agent) Swap(signature string, open func() (ninelives.Model, error)) (changed bool, err error) {
+	a.swapping.Lock()
+	defer a.swapping.Unlock()
+	if _, old := a.current(); old == signature {
+		return false, nil
+	}
+	m, err := open()
+	switch {
+	case err != nil:
+		return false, err
+	case m == nil:
+		return false, errors.New("no model was opened: the one in use stays")
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.model, a.signature = m, signature
+	return true, nil
+}
+
+// Turn carries out a turn in a session of the agent's own, which is opened at
+// the first one. See [Session.Turn].
+func (a *Agent) Turn(ctx context.Context, text string) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		s, err := a.ownSession(ctx)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		s.Turn(ctx, ninelives.UserText(text))(yield)
+	}
+}
+
+func (a *Agent) ownSession(ctx context.Context) (*Session, error) {
+	a.mu.Lock()
+	s := a.own
+	a.mu.Unlock()
+	if s != nil {
+		return s, nil
+	}
+	s, err := a.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.own != nil { // another turn was faster
+		return a.own, s.Close()
+	}
+	a.own = s
+	return s, nil
 }

@@ -12,9 +12,10 @@ import (
 // [State] is what they come to. Nothing recorded is ever rewritten: what takes
 // something back is an entry of its own.
 //
-// The kinds are [Opening], [Input], [Start], [Answer], [Intent], [Effect],
-// [Healing], [Compaction], [Grant], [End], [ModelChange], [ModeChange],
-// [Permission], [Undo], [Rewind] and [Archive].
+// The kinds are [Opening], [Input], [Start], [Answer], [Failure], [Intent],
+// [Effect], [Healing], [Compaction], [Ruled], [Stopped], [Grant], [End],
+// [ModelChange], [ModeChange], [Permission], [Undo], [Rewind] and [Archive].
+// Durations are written in milliseconds, bytes in base64.
 type Entry interface {
 	// Kind is the word that the journal keeps it under ("input").
 	Kind() string
@@ -66,6 +67,11 @@ type Start struct {
 	Signature string    `json:"signature,omitzero"`
 	Window    int       `json:"window,omitzero"`
 	Mode      tool.Mode `json:"mode,omitzero"`
+	// Settings are the numbers that the turn is decided by; it keeps those that
+	// it began with. Instructions are left out: they are in System.
+	Settings Settings `json:"settings,omitzero"`
+	// Overhead is what System and the tools need of the window, in tokens.
+	Overhead int `json:"overhead,omitzero"`
 	// System is the instruction that the turn works under; it is the same for
 	// all of its requests, so that the provider's cache holds.
 	System string `json:"system,omitzero"`
@@ -89,6 +95,9 @@ type Answer struct {
 	// Step counts the answers of the turn from 1.
 	Step    int     `json:"step"`
 	Purpose Purpose `json:"purpose,omitzero"`
+	// Inputs are the numbers of the inputs that the request took up besides what
+	// was in the history already: they stand before Message.
+	Inputs []int `json:"inputs,omitzero"`
 	// Message has call ids that are unique within the session.
 	Message ninelives.Message      `json:"message"`
 	Finish  ninelives.FinishReason `json:"finish,omitzero"`
@@ -101,9 +110,36 @@ type Answer struct {
 	Attempts   int      `json:"attempts,omitzero"`
 	Events     int      `json:"events,omitzero"` // stream events, for the guard
 	Warnings   []string `json:"warnings,omitzero"`
-	// Request is the hash of what was asked (messages and tools), for replay.
-	Request string        `json:"request,omitzero"`
-	Took    time.Duration `json:"took_ms,omitzero,format:milli"`
+	// Request is the hash of what was asked (instruction and messages, as they
+	// were before any hook changed them), for replay.
+	Request string `json:"request,omitzero"`
+	// Output is the validated JSON where the request asked for a form.
+	Output []byte        `json:"output,omitzero"`
+	Took   time.Duration `json:"took_ms,omitzero"`
+}
+
+// Failure is a request to the model that gave no answer.
+type Failure struct {
+	Turn    int     `json:"turn"`
+	Step    int     `json:"step"`
+	Purpose Purpose `json:"purpose,omitzero"`
+	// Fault is what no healing could help; what the model had said by then is in
+	// its Partial, as evidence. Text says it in one line.
+	Fault *ninelives.Fault `json:"fault,omitzero"`
+	Text  string           `json:"text,omitzero"`
+	// Cut: the answer was there and ended too early, or in a call that does not
+	// close: the model can be told to send smaller pieces.
+	Cut bool `json:"cut,omitzero"`
+	// Broken says what was wrong with a call that was finished and is no JSON.
+	Broken string `json:"broken,omitzero"`
+	// Canceled: the user, the caller or the guard stopped it. Deadline: the
+	// caller's time was up.
+	Canceled bool            `json:"canceled,omitzero"`
+	Deadline bool            `json:"deadline,omitzero"`
+	Usage    ninelives.Usage `json:"usage,omitzero"`
+	Cost     float64         `json:"cost,omitzero"`
+	Events   int             `json:"events,omitzero"`
+	Took     time.Duration   `json:"took_ms,omitzero"`
 }
 
 // Intent says that a call is about to run. It is durable before the call does.
@@ -112,9 +148,11 @@ type Intent struct {
 	Name string `json:"name"`
 	// Arguments are canonical: sorted, without blanks, repaired where the model
 	// wrote what only needed reading twice.
-	Arguments []byte `json:"arguments,omitzero,format:base64"`
+	Arguments []byte `json:"arguments,omitzero"`
 	// Mark is what the tool needs to find out later whether it ran (tool.Prober).
-	Mark []byte `json:"mark,omitzero,format:base64"`
+	Mark []byte `json:"mark,omitzero"`
+	// Files are those that it would write or delete, for the guard.
+	Files []string `json:"files,omitzero"`
 }
 
 // Effect is what came of a call: every call of an Answer gets exactly one,
@@ -128,12 +166,16 @@ type Effect struct {
 	// never started.
 	Ran bool `json:"ran,omitzero"`
 	// Unknown: it was cut off and nobody can say whether it had its effect.
-	Unknown bool          `json:"unknown,omitzero"`
+	Unknown bool `json:"unknown,omitzero"`
+	// Denied: the permissions, the user or a hook said no.
+	Denied bool `json:"denied,omitzero"`
+	// Polls: asking the same again is what the tool is for.
+	Polls   bool          `json:"polls,omitzero"`
 	Changes []tool.Change `json:"changes,omitzero"`
 	Summary string        `json:"summary,omitzero"`
 	Diff    string        `json:"diff,omitzero"`
 	Saved   string        `json:"saved,omitzero"`
-	Took    time.Duration `json:"took_ms,omitzero,format:milli"`
+	Took    time.Duration `json:"took_ms,omitzero"`
 }
 
 // Healing is what was done to get an answer, or in vain.
@@ -170,6 +212,27 @@ type Compaction struct {
 	// Archive is the hash of what was put away as it was, if it was.
 	Archive string  `json:"archive,omitzero"`
 	Cost    float64 `json:"cost,omitzero"`
+}
+
+// Ruled is what the safety guard said of a turn: a stop, or a refused call.
+type Ruled struct {
+	Turn    int    `json:"turn"`
+	Limit   string `json:"limit"`
+	Message string `json:"message,omitzero"`
+	// Stop: the turn ends, unless the user grants another quota.
+	Stop bool `json:"stop,omitzero"`
+}
+
+// Stopped says that somebody wants the turn to end.
+type Stopped struct {
+	Turn int `json:"turn"`
+	// Hook is the hook that wants it; empty for the user.
+	Hook string `json:"hook,omitzero"`
+	Note string `json:"note,omitzero"`
+	// Through is the number of the last input that had been accepted when the
+	// user said stop: what waits by then begins no turn any more. It becomes
+	// part of the history.
+	Through int `json:"through,omitzero"`
 }
 
 // Grant gives a turn another full quota: the user said "continue".
@@ -221,8 +284,8 @@ type End struct {
 	// Fault is what no healing could help.
 	Fault *ninelives.Fault `json:"fault,omitzero"`
 	// Output is the validated answer where the turn had to satisfy a schema.
-	Output []byte        `json:"output,omitzero,format:base64"`
-	Took   time.Duration `json:"took_ms,omitzero,format:milli"`
+	Output []byte        `json:"output,omitzero"`
+	Took   time.Duration `json:"took_ms,omitzero"`
 }
 
 // ModelChange names the model of the turns that follow.
@@ -275,6 +338,9 @@ func (Opening) Kind() string     { return "opening" }
 func (Input) Kind() string       { return "input" }
 func (Start) Kind() string       { return "start" }
 func (Answer) Kind() string      { return "answer" }
+func (Failure) Kind() string     { return "failure" }
+func (Ruled) Kind() string       { return "ruling" }
+func (Stopped) Kind() string     { return "stopped" }
 func (Intent) Kind() string      { return "intent" }
 func (Effect) Kind() string      { return "effect" }
 func (Healing) Kind() string     { return "healing" }
