@@ -109,7 +109,7 @@ func OpenObserved(path string, point func(where string)) (*Journal, error) {
 		lost:    map[string]error{},
 		at:      point,
 	}
-	j.blobs = &Blobs{j: j}
+	j.blobs = newBlobs(path, owners, point)
 	go func() {
 		defer close(j.gone)
 		j.write(w)

@@ -9,9 +9,13 @@ import (
 
 // tryLock locks the file against all other open files of that name, until it
 // is closed; false if another has it.
-func tryLock(f *os.File) (bool, error) {
-	const flags = windows.LOCKFILE_EXCLUSIVE_LOCK | windows.LOCKFILE_FAIL_IMMEDIATELY
-	err := windows.LockFileEx(windows.Handle(f.Fd()), flags, 0, 1, 0, &windows.Overlapped{})
+func tryLock(f *os.File) (bool, error) { return lock(f, windows.LOCKFILE_EXCLUSIVE_LOCK) }
+
+// tryShare locks the file against those who lock it alone; false if one has.
+func tryShare(f *os.File) (bool, error) { return lock(f, 0) }
+
+func lock(f *os.File, how uint32) (bool, error) {
+	err := windows.LockFileEx(windows.Handle(f.Fd()), how|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, &windows.Overlapped{})
 	switch {
 	case err == nil:
 		return true, nil

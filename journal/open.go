@@ -171,6 +171,11 @@ func hopeless(err error) bool {
 	return false
 }
 
+// full says that there is no space left, or none for this user.
+func full(err error) bool {
+	return code(err) == sqliteFull || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
+
 // Error is a failure of the journal itself.
 type Error struct {
 	Path string
@@ -203,7 +208,7 @@ func explain(path string, err error) error {
 	e := &Error{Path: path, Err: err}
 	const another = "name another file for the journal"
 	switch c := code(err); {
-	case c == sqliteFull, errors.Is(err, syscall.ENOSPC):
+	case full(err):
 		e.Problem, e.Hint = "the disk is full", "free some space; nothing that was recorded is lost"
 	case c == sqliteNotADB:
 		e.Problem, e.Hint = "it is no SQLite database", another+", or move this one away"

@@ -24,10 +24,17 @@ type owners struct {
 // setUpLock is the name of the file that those who open the journal lock in turn.
 const setUpLock = "opening"
 
+// ownerDigits is the length of an owner's name, in base 32.
+const ownerDigits = 16
+
+func isOwner(name string) bool {
+	return len(name) == ownerDigits && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz234567") == ""
+}
+
 // join makes this process known.
 func join(dir string) (*owners, error) {
 	for {
-		o := &owners{dir: dir, self: strings.ToLower(rand.Text())[:16]}
+		o := &owners{dir: dir, self: strings.ToLower(rand.Text())[:ownerDigits]}
 		f, err := os.OpenFile(o.name(o.self), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 		if err != nil {
 			return nil, err
@@ -58,13 +65,11 @@ func (o *owners) leave() error {
 	return err
 }
 
-// sweep removes the files of the dead.
+// sweep removes the files of the dead, and leaves what is not an owner's.
 func (o *owners) sweep() error {
 	files, err := os.ReadDir(o.dir)
 	for _, f := range files {
-		if f.Name() != setUpLock {
-			o.alive(f.Name())
-		}
+		o.alive(f.Name())
 	}
 	return err
 }
@@ -72,16 +77,20 @@ func (o *owners) sweep() error {
 // alive says whether the owner still runs, and removes the file of one that
 // does not. Where it cannot be told it is taken to be alive.
 func (o *owners) alive(owner string) bool {
-	if owner == o.self {
+	switch {
+	case owner == o.self:
 		return true
+	case !isOwner(owner):
+		return false // a name that was damaged must not lead to another file
 	}
 	f, err := os.OpenFile(o.name(owner), os.O_RDWR, 0)
 	if err != nil {
 		return !errors.Is(err, fs.ErrNotExist)
 	}
 	defer func() { _ = f.Close() }()
-	held, err := tryLock(f)
-	if err != nil || !held {
+	// Shared, so that two who look at once do not take each other for the owner.
+	free, err := tryShare(f)
+	if err != nil || !free {
 		return true
 	}
 	_ = os.Remove(f.Name())

@@ -205,13 +205,15 @@ func (j *Journal) events(ctx context.Context, q querier, stream string, damage f
 			next++
 			continue
 		}
-		for ; next < e.seq; next++ {
-			damage(next, errMissing)
-		}
-		next = e.seq + 1
 		e.at = time.UnixMilli(at)
+		whole := e.checksum() == crc
+		if !whole && e.seq > next+maxGap {
+			e.seq = next // its number is not to be believed either
+		}
+		missing(next, e.seq, damage)
+		next = e.seq + 1
 		err := errChanged
-		if e.checksum() == crc {
+		if whole {
 			err = each(e)
 		}
 		if err != nil {
@@ -222,6 +224,20 @@ func (j *Journal) events(ctx context.Context, q querier, stream string, damage f
 		return next, j.trouble(err)
 	}
 	return next, nil
+}
+
+// maxGap is how many missing events are reported one by one.
+const maxGap = 1000
+
+// missing reports the events from next to before seq.
+func missing(next, seq int64, damage func(seq int64, err error)) {
+	if seq-next > maxGap {
+		damage(next, fmt.Errorf("%w, and so are the %d behind it", errMissing, seq-next-1))
+		return
+	}
+	for ; next < seq; next++ {
+		damage(next, errMissing)
+	}
 }
 
 var (

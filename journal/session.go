@@ -21,7 +21,7 @@ type Entry struct {
 	At time.Time
 	// Kind says what Data is, in a word of whoever writes it.
 	Kind string
-	// Data is JSON. What is larger than 256 MiB belongs into a blob.
+	// Data is JSON; nothing is read back as nil. What is larger than 256 MiB belongs into a blob.
 	Data []byte
 }
 
@@ -87,7 +87,7 @@ func (j *Journal) NewSession(ctx context.Context, h Head, first ...Entry) (*Sess
 // such session, and ErrAmbiguous if there are several. What is damaged is left
 // out of the entries and reported.
 func (j *Journal) TakeSession(ctx context.Context, id string) (*Session, []Entry, []Damage, error) {
-	sum, _, err := j.sessionSummary(ctx, j.readers, id)
+	sum, damaged, err := j.sessionSummary(ctx, j.readers, id)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -102,11 +102,11 @@ func (j *Journal) TakeSession(ctx context.Context, id string) (*Session, []Entry
 	}
 	j.at("session taken")
 	// Nobody else can write it now, so this is all of it.
-	entries, damaged, err := j.entries(ctx, j.readers, s.id, s.Version())
+	entries, more, err := j.entries(ctx, j.readers, s.id, s.Version())
 	if err != nil {
 		return nil, nil, nil, errors.Join(err, s.Close())
 	}
-	return s, entries, damaged, nil
+	return s, entries, append(damaged, more...), nil
 }
 
 func (j *Journal) session(id string, term, version int64) *Session {
@@ -243,7 +243,7 @@ func (w *writer) take(id string, o *owners) (term, version int64, err error) {
 		return 0, 0, noSession(id)
 	case err != nil:
 		return 0, 0, err
-	case owner != "" && o.alive(owner):
+	case o.alive(owner):
 		who := fmt.Sprintf("process %d", pid)
 		if pid == os.Getpid() {
 			who = "this process itself"

@@ -56,7 +56,7 @@ func (j *Journal) Sessions(ctx context.Context, f SessionFilter) ([]SessionSumma
 			continue
 		}
 		if _, known := alive[owner]; !known {
-			alive[owner] = owner != "" && j.owners.alive(owner)
+			alive[owner] = j.owners.alive(owner)
 		}
 		s.held(alive[owner])
 		list = append(list, s)
@@ -108,12 +108,7 @@ func (j *Journal) entries(ctx context.Context, q querier, id string, version int
 		damage(0, err)
 		return entries, damaged, nil
 	}
-	if next <= version {
-		damage(next, errMissing)
-		if next < version {
-			damage(version, errMissing)
-		}
-	}
+	missing(next, version+1, damage)
 	return entries, damaged, nil
 }
 
@@ -184,6 +179,6 @@ func (j *Journal) sessionSummary(ctx context.Context, q querier, id string) (s S
 	if err := rows.Err(); err != nil {
 		return s, nil, j.trouble(err)
 	}
-	s.held(owner != "" && j.owners.alive(owner))
+	s.held(j.owners.alive(owner))
 	return s, damaged, nil
 }
