@@ -206,7 +206,10 @@ func (b *Blobs) explain(hash, done string, err error) error {
 	case done == "read" && errors.Is(err, fs.ErrNotExist):
 		e.Problem, e.Hint = fmt.Sprintf("the blob %s is missing", name), restore
 	default:
-		e.Problem, e.Hint = fmt.Sprintf("the blob %s cannot be %s: %s", name, done, plain(err)), "change the permissions of "+b.dir+" and what is in it, or name another file for the journal"
+		e.Problem, e.Hint = fmt.Sprintf("the blob %s cannot be %s: %s", name, done, plain(err)), "look at the disk, and at what "+b.dir+" is"
+		if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
+			e.Hint = "change the permissions of " + b.dir + " and what is in it, or name another file for the journal"
+		}
 	}
 	return e
 }

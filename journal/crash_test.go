@@ -104,6 +104,16 @@ func child(job string) int {
 		if err := j.Close(); err != nil {
 			return fail(err)
 		}
+	default:
+		if err := sessionChild(job, j); err != nil {
+			return fail(err)
+		}
+		if err := j.Close(); err != nil {
+			return fail(err)
+		}
+		if job == "talk" {
+			fmt.Println("points", points.Load())
+		}
 	}
 	return 0
 }
