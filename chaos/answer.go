@@ -3,6 +3,7 @@ package chaos
 import (
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,20 +18,39 @@ type answer struct {
 	reasoning []string // tokens
 	text      []string // tokens
 	refusal   []string // tokens
-	calls     []Call
+	calls     []made
 	fault     ToolFault
+	proof     string // the signature of the reasoning, or its encrypted form
 	empty     Empty
 	finish    string // stop, length, tool_calls, content_filter, refusal
 	input     int    // tokens
+	scripted  Usage  // in place of what is counted
 	usage     bool   // chat: usage was asked for
 }
 
+// made is a call as it is written.
+type made struct {
+	Call
+	cut bool // the arguments end in mid-JSON
+}
+
 func (a *answer) output() int {
+	if a.scripted.Output > 0 {
+		return a.scripted.Output
+	}
 	n := len(a.reasoning) + len(a.text) + len(a.refusal)
 	for _, c := range a.calls {
 		n += 1 + len(c.Arguments)/4
 	}
 	return n
+}
+
+// thought is the number of tokens of reasoning.
+func (a *answer) thought() int {
+	if a.scripted.Reasoning > 0 {
+		return a.scripted.Reasoning
+	}
+	return len(a.reasoning)
 }
 
 var wantsMore = regexp.MustCompile(`(?i)\bcontinue\b`)
@@ -47,10 +67,16 @@ func compose(step Step, a *ask, seq int, now time.Time) *answer {
 		input:   a.tokens,
 		usage:   a.usage,
 	}
-	ans.reasoning = tokens(step.Reasoning)
+	if step.Usage != nil {
+		ans.scripted = *step.Usage
+	}
+	if ans.scripted.Input > 0 {
+		ans.input = ans.scripted.Input
+	}
+	ans.think(step.Reasoning, a)
 	switch {
 	case step.Empty == EmptyReasoning && step.Reasoning == "":
-		ans.reasoning = tokens("Let me think about that for a while.")
+		ans.think("Let me think about that for a while.", a)
 		return ans.ending(step)
 	case step.Empty == EmptyWhitespace:
 		ans.text = []string{"  ", "\n"}
@@ -62,12 +88,17 @@ func compose(step Step, a *ask, seq int, now time.Time) *answer {
 		return ans.ending(step)
 	}
 
-	said := step.Text
+	said, calls := step.Text, step.Calls
+	if step.Coder {
+		said, calls = code(a)
+	}
 	switch {
+	case step.Coder && len(calls) > 0:
+	case step.Coder && a.schema == nil:
 	case step.Echo:
 		said = a.said("user")
-	case said == "" && len(step.Calls) > 0:
-	case said == "" && a.schema != nil && a.forced == "":
+	case said == "" && len(calls) > 0:
+	case (said == "" || step.Coder) && a.schema != nil && a.forced == "":
 		said = instanceJSON(a.schema)
 	case said == "" && a.json:
 		said = `{"sim":true}`
@@ -75,7 +106,7 @@ func compose(step Step, a *ask, seq int, now time.Time) *answer {
 		said = Answer
 	}
 
-	if calls := step.Calls; a.last().role != "tool" || step.Insist {
+	if a.last().role != "tool" || step.Insist || step.Coder {
 		if len(calls) == 0 && a.forced != "" && len(a.tools) > 0 {
 			calls = []Call{{Name: a.forced}}
 			if step.Text != "" && json.Valid([]byte(step.Text)) {
@@ -83,7 +114,7 @@ func compose(step Step, a *ask, seq int, now time.Time) *answer {
 			}
 			said = ""
 		}
-		ans.calls = resolve(calls, a, ans.id)
+		ans.calls = resolve(calls, a, ans.id, step)
 	} else if said == "" {
 		said = Answer
 	}
@@ -96,10 +127,45 @@ func compose(step Step, a *ask, seq int, now time.Time) *answer {
 	if a.limit > 0 && (limit == 0 || a.limit < limit) {
 		limit = a.limit
 	}
-	if limit > 0 && limit < len(ans.text) {
-		ans.text, ans.calls, ans.finish = ans.text[:limit], nil, "length"
+	if limit > 0 {
+		ans.cutAt(limit)
 	}
 	return ans.ending(step)
+}
+
+// think puts reasoning before the answer, and proves it.
+func (a *answer) think(reasoning string, ask *ask) {
+	a.reasoning = tokens(reasoning)
+	said := reasoning
+	if ask.protocol != messages { // the others sign no text
+		said = ""
+	}
+	a.proof = ask.signer.sign(ask.protocol, a.id, said)
+}
+
+// cutAt ends the answer after so many tokens of text and calls; a call has one
+// for its name and one for each piece of its arguments that is streamed.
+func (a *answer) cutAt(limit int) {
+	if limit < len(a.text) {
+		a.text, a.calls, a.finish = a.text[:limit], nil, "length"
+		return
+	}
+	left := limit - len(a.text)
+	for i, c := range a.calls {
+		pieces := fragments(c.Arguments)
+		if left >= 1+len(pieces) {
+			left -= 1 + len(pieces)
+			continue
+		}
+		a.finish = "length"
+		if left == 0 {
+			a.calls = a.calls[:i]
+			return
+		}
+		a.calls = a.calls[:i+1]
+		a.calls[i].Arguments, a.calls[i].cut = strings.Join(pieces[:left-1], ""), true
+		return
+	}
 }
 
 // ending applies the step's own reason over the natural one.
@@ -131,9 +197,9 @@ func (a *ask) remainder(said string) string {
 	return rest
 }
 
-// resolve fills in what a scripted call leaves open.
-func resolve(calls []Call, a *ask, id string) []Call {
-	var out []Call
+// resolve fills in what a scripted call leaves open, and cuts what is to be cut.
+func resolve(calls []Call, a *ask, id string, step Step) []made {
+	var out []made
 	for i, c := range calls {
 		if c.Name == "*" && len(a.tools) > 0 {
 			c.Name = a.tools[0].name
@@ -148,8 +214,15 @@ func resolve(calls []Call, a *ask, id string) []Call {
 		}
 		if c.ID == "" {
 			c.ID = "call_" + id + "_" + strconv.Itoa(i+1)
+			if slices.Contains(step.Reject, MistralIDs) { // a server gives what it takes
+				c.ID = strings.TrimPrefix(hash(c.ID), "sha256:") + strconv.Itoa(i%10)
+			}
 		}
-		out = append(out, c)
+		m := made{Call: c}
+		if step.ToolFault == Unclosed {
+			m.Arguments, m.cut = unclosed(c.Arguments), true
+		}
+		out = append(out, m)
 	}
 	return out
 }
@@ -190,12 +263,12 @@ func fragments(s string) []string {
 
 // arguments writes the JSON value of a call's arguments where the protocol has
 // them in a string.
-func (a *answer) arguments(c Call) string {
+func (a *answer) arguments(c made) string {
 	switch a.fault {
-	case Unclosed:
-		return quote(unclosed(c.Arguments))
 	case ObjectArgs:
-		return c.Arguments
+		if json.Valid([]byte(c.Arguments)) {
+			return c.Arguments
+		}
 	case DoubleEncoded:
 		return quote(quote(c.Arguments))
 	case NullArgs:

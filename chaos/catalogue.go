@@ -11,6 +11,9 @@ func Catalogue() []Scenario { return slices.Clone(catalogue) }
 // pace is the time between two tokens of the scenarios of the catalogue.
 const pace = 15 * time.Millisecond
 
+// thinking is what the simulator thinks where a scenario lets it.
+const thinking = "The user wants an answer. I know sixty words by heart, so I shall say those."
+
 // always is a scenario of one step.
 func always(name, about string, step Step) Scenario {
 	step.Interval = max(step.Interval, pace)
@@ -33,7 +36,7 @@ var healthy = []Scenario{
 	always("ok", "the sixty words, one every 15 ms", Step{}),
 	{Name: "instant", About: "the sixty words, as fast as they can be written"},
 	always("echo", "what the user said last", Step{Echo: true}),
-	always("thinking", "some reasoning, then the answer", Step{Reasoning: "The user wants an answer. I know sixty words by heart, so I shall say those."}),
+	always("thinking", "some reasoning, then the answer", Step{Reasoning: thinking}),
 	always("tool-call", "a call of the first tool of the request, then the answer", Step{Calls: []Call{{Name: "*"}}}),
 	always("refusal", "the model declines", Step{Refusal: "I'm sorry, but I can't help with that."}),
 	always("truncated", "stops after 30 tokens with the reason length; goes on when asked to", Step{Truncate: 30}),
@@ -149,6 +152,10 @@ var strict = []Scenario{
 	always("no-temperature", "refuses temperature", Step{Reject: []Check{paramCheck + "temperature"}}),
 	always("no-max-tokens", "wants max_completion_tokens", Step{Reject: []Check{MaxTokensName}}),
 	always("wants-reasoning", "wants its reasoning back with tool calls", Step{Reject: []Check{MissingReasoning}}),
+	always("strict-history", "refuses a conversation whose calls, results, blocks, roles or signatures do not fit, as the protocol's vendor does", Step{Reject: []Check{History}}),
+	always("strict-thinking", "thinks, refuses what strict-history does, and wants its reasoning back with tool calls", Step{Reject: []Check{History, MissingReasoning}, Reasoning: thinking}),
+	always("strict-ids", "refuses what strict-history does, ids of calls that are not nine letters and digits, and a user's message right after a result", Step{Reject: []Check{History, MistralIDs, UserAfterTool}}),
+	always("strict-local", "refuses what strict-history does and pictures; a window of 8000 tokens", Step{Reject: []Check{History, Images}, Window: 8000}),
 	always("alternating", "wants roles to alternate", Step{Reject: []Check{SameRoles}}),
 	always("needs-key", "refuses a request without a key", Step{Reject: []Check{NoKey}}),
 	always("needs-v1", "404 with a web server's page where the path lacks /v1", Step{Reject: []Check{NoVersionPath}}),

@@ -19,8 +19,11 @@ func (a *answer) chatHead(object string) string {
 
 func (a *answer) chatUsage() string {
 	s := `{"prompt_tokens":` + strconv.Itoa(a.input) + `,"completion_tokens":` + strconv.Itoa(a.output()) + `,"total_tokens":` + strconv.Itoa(a.input+a.output())
-	if len(a.reasoning) > 0 {
-		s += `,"completion_tokens_details":{"reasoning_tokens":` + strconv.Itoa(len(a.reasoning)) + `}`
+	if n := a.thought(); n > 0 {
+		s += `,"completion_tokens_details":{"reasoning_tokens":` + strconv.Itoa(n) + `}`
+	}
+	if n := a.scripted.Cached; n > 0 {
+		s += `,"prompt_tokens_details":{"cached_tokens":` + strconv.Itoa(n) + `}`
 	}
 	return s + `}`
 }
@@ -57,7 +60,7 @@ func chatStream(a *answer) []frame {
 }
 
 // chatCall streams one call: id and name first, then the arguments in pieces.
-func (a *answer) chatCall(i int, c Call) []frame {
+func (a *answer) chatCall(i int, c made) []frame {
 	index := `"index":` + strconv.Itoa(i) + `,`
 	switch a.fault {
 	case DuplicateIndex:
@@ -76,12 +79,8 @@ func (a *answer) chatCall(i int, c Call) []frame {
 	case ObjectArgs, NullArgs, DoubleEncoded: // such servers send a call in one piece
 		return []frame{delta(id+`"type":"function",`, `"name":`+quote(c.Name)+`,"arguments":`+a.arguments(c))}
 	}
-	args := c.Arguments
-	if a.fault == Unclosed {
-		args = unclosed(args)
-	}
 	frames := []frame{delta(id+`"type":"function",`, `"name":`+quote(c.Name)+`,"arguments":""`)}
-	for _, f := range fragments(args) {
+	for _, f := range fragments(c.Arguments) {
 		frames = append(frames, delta("", `"arguments":`+quote(f)))
 	}
 	return frames

@@ -25,7 +25,7 @@ const (
 	Streams          Check = "stream"            // streaming
 	Prefill          Check = "prefill"           // a conversation that ends with the assistant
 	MaxTokensName    Check = "max_tokens"        // chat: max_tokens instead of max_completion_tokens
-	MissingReasoning Check = "missing_reasoning" // chat: an assistant's tool call without reasoning_content
+	MissingReasoning Check = "missing_reasoning" // reasoning that is wanted back with tool calls is missing
 )
 
 // paramCheck is the prefix of checks for one parameter.
@@ -79,21 +79,14 @@ var requestChecks = map[Check]check{
 		PrefillRejected, ""},
 	MaxTokensName: {func(a *ask) (string, bool) { return "max_tokens", a.protocol == chat && a.body["max_tokens"] != nil },
 		BadRequest, "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."},
-	MissingReasoning: {func(a *ask) (string, bool) {
-		for _, t := range a.turns {
-			if _, ok := t.fields["reasoning_content"]; t.calls > 0 && !ok {
-				return "messages", true
-			}
-		}
-		return "", false
-	}, BadRequest, "The `reasoning_content` in the thinking mode must be passed back to the API."},
 }
 
 func checkWords() []string {
 	words := []string{string(NoKey), string(NoVersionPath)}
-	for _, c := range slices.Sorted(maps.Keys(requestChecks)) {
+	for _, c := range slices.Concat(slices.Collect(maps.Keys(requestChecks)), slices.Collect(maps.Keys(historyChecks)), slices.Collect(maps.Keys(bundles))) {
 		words = append(words, string(c))
 	}
+	slices.Sort(words[2:])
 	return words
 }
 
@@ -118,6 +111,14 @@ func roleCheck(role string) func(*ask) (string, bool) {
 func rejection(checks []Check, a *ask, path string, hasKey bool) (Step, bool) {
 	for _, c := range checks {
 		switch {
+		case bundles[c] != nil:
+			if step, yes := rejection(bundles[c], a, path, hasKey); yes {
+				return step, true
+			}
+		case historyChecks[c] != nil:
+			if found := historyChecks[c](a); found != nil {
+				return Step{Error: BadRequest, Message: found.message, Param: found.param}, true
+			}
 		case c == NoKey:
 			if !hasKey {
 				return Step{Error: Auth, Message: "You didn't provide an API key."}, true

@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -21,42 +22,59 @@ func (a *answer) geminiChunk(parts, finish string) string {
 func (a *answer) geminiTail(final bool) string {
 	s := `"usageMetadata":{"promptTokenCount":` + strconv.Itoa(a.input)
 	if final {
-		said := a.output() - len(a.reasoning)
+		said := max(0, a.output()-a.thought())
 		s += `,"candidatesTokenCount":` + strconv.Itoa(said)
-		if len(a.reasoning) > 0 {
-			s += `,"thoughtsTokenCount":` + strconv.Itoa(len(a.reasoning))
+		if n := a.thought(); n > 0 {
+			s += `,"thoughtsTokenCount":` + strconv.Itoa(n)
 		}
-		s += `,"totalTokenCount":` + strconv.Itoa(a.input+a.output())
+		if n := a.scripted.Cached; n > 0 {
+			s += `,"cachedContentTokenCount":` + strconv.Itoa(n)
+		}
+		s += `,"totalTokenCount":` + strconv.Itoa(a.input+said+a.thought())
 	} else {
 		s += `,"totalTokenCount":` + strconv.Itoa(a.input)
 	}
 	return s + `},"modelVersion":` + quote(a.model) + `,"responseId":"` + a.id + `"}`
 }
 
-// reason is the finish reason; a call that does not close is reported, not sent.
+// reason is the finish reason; a call that is no JSON object is reported, not sent.
 func (a *answer) reason() string {
-	if a.fault == Unclosed && len(a.calls) > 0 {
+	if a.finish != "length" && slices.ContainsFunc(a.calls, func(c made) bool { return !isObject(c.Arguments) }) {
 		return "MALFORMED_FUNCTION_CALL"
 	}
 	return geminiFinish[a.finish]
 }
 
+// geminiCalls writes the calls; the first one of several carries the signature.
 func (a *answer) geminiCalls() []string {
-	if a.fault == Unclosed {
-		return nil
-	}
 	var parts []string
+	proof := `,"thoughtSignature":` + quote(a.proof)
 	for _, c := range a.calls {
 		args := c.Arguments
 		switch {
 		case a.fault == NullArgs:
 			args = "null"
-		case !json.Valid([]byte(args)):
-			args = "{}"
+		case !isObject(args):
+			continue
 		}
-		parts = append(parts, `{"functionCall":{"name":`+quote(c.Name)+`,"args":`+args+`},"thoughtSignature":`+quote(signature)+`}`)
+		parts = append(parts, `{"functionCall":{"name":`+quote(c.Name)+`,"args":`+args+`}`+proof+`}`)
+		proof = ""
 	}
 	return parts
+}
+
+// isObject reports whether a JSON text is an object.
+func isObject(s string) bool {
+	var m map[string]any
+	return json.Unmarshal([]byte(s), &m) == nil && m != nil
+}
+
+// textProof is the signature that an answer without calls carries on its text.
+func (a *answer) textProof() string {
+	if len(a.reasoning) == 0 || len(a.calls) > 0 {
+		return ""
+	}
+	return `,"thoughtSignature":` + quote(a.proof)
 }
 
 func (a *answer) geminiEmpty() (string, bool) {
@@ -90,7 +108,7 @@ func geminiStream(a *answer) []frame {
 	for _, call := range a.geminiCalls() {
 		frames = append(frames, frame{kind: frameToken, data: a.geminiChunk(call, "")})
 	}
-	return append(frames, frame{kind: frameFinish, data: a.geminiChunk(`{"text":""}`, a.reason())})
+	return append(frames, frame{kind: frameFinish, data: a.geminiChunk(`{"text":""`+a.textProof()+`}`, a.reason())})
 }
 
 func geminiWhole(a *answer) string {
@@ -102,7 +120,7 @@ func geminiWhole(a *answer) string {
 		parts = append(parts, `{"text":`+quote(strings.Join(a.reasoning, ""))+`,"thought":true}`)
 	}
 	if words := append(a.refusal, a.text...); len(words) > 0 {
-		parts = append(parts, `{"text":`+quote(strings.Join(words, ""))+`}`)
+		parts = append(parts, `{"text":`+quote(strings.Join(words, ""))+a.textProof()+`}`)
 	}
 	parts = append(parts, a.geminiCalls()...)
 	return a.geminiChunk(strings.Join(parts, ","), a.reason())

@@ -51,6 +51,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 	e := s.begin(r, body)
 	defer s.end(e)
 	a, err := read(r, body)
+	a.signer = s.signer
 	name := r.Header.Get("X-Chaos")
 	if name == "" {
 		name = a.model

@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"encoding/json"
 	"strconv"
 	"strings"
 )
@@ -11,8 +12,8 @@ var messagesFinish = map[string]string{"stop": "end_turn", "length": "max_tokens
 
 func (a *answer) messagesHead(content, stop string, output int) string {
 	return `{"id":"msg_` + a.id + `","type":"message","role":"assistant","model":` + quote(a.model) + `,"content":` + content +
-		`,"stop_reason":` + quoteOrNull(stop) + `,"stop_sequence":null,"usage":{"input_tokens":` + strconv.Itoa(a.input) +
-		`,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":` + strconv.Itoa(output) + `}}`
+		`,"stop_reason":` + quoteOrNull(stop) + `,"stop_sequence":null,"usage":{"input_tokens":` + strconv.Itoa(max(0, a.input-a.scripted.Cached)) + // without what was cached
+		`,"cache_creation_input_tokens":0,"cache_read_input_tokens":` + strconv.Itoa(a.scripted.Cached) + `,"output_tokens":` + strconv.Itoa(output) + `}}`
 }
 
 func messagesStream(a *answer) []frame {
@@ -47,7 +48,7 @@ func messagesStream(a *answer) []frame {
 	}
 	if len(a.reasoning) > 0 {
 		block(`{"type":"thinking","thinking":"","signature":""}`, "thinking_delta", "thinking", a.reasoning,
-			`{"type":"signature_delta","signature":`+quote(signature)+`}`)
+			`{"type":"signature_delta","signature":`+quote(a.proof)+`}`)
 	}
 	if words := append(a.refusal, a.text...); len(words) > 0 {
 		block(`{"type":"text","text":""}`, "text_delta", "text", words)
@@ -55,15 +56,13 @@ func messagesStream(a *answer) []frame {
 	for _, c := range a.calls {
 		args := c.Arguments
 		switch a.fault {
-		case Unclosed:
-			args = unclosed(args)
 		case NullArgs:
 			args = ""
 		case DoubleEncoded:
 			args = quote(args)
 		}
 		start, words := a.toolUse(c, "{}"), fragments(args)
-		if a.fault == ObjectArgs { // the arguments come with the start of the block
+		if a.fault == ObjectArgs && json.Valid([]byte(args)) { // the arguments come with the start of the block
 			start, words = a.toolUse(c, c.Arguments), nil
 		}
 		block(start, "input_json_delta", "partial_json", words)
@@ -71,10 +70,7 @@ func messagesStream(a *answer) []frame {
 	return append(frames, finish, stop)
 }
 
-// signature stands for the proof that a provider attaches to its reasoning.
-const signature = "c2ltdWxhdGVkLXNpZ25hdHVyZQ=="
-
-func (a *answer) toolUse(c Call, input string) string {
+func (a *answer) toolUse(c made, input string) string {
 	id := `"id":` + quote("toolu_"+c.ID) + `,`
 	if a.fault == MissingID {
 		id = ``
@@ -91,18 +87,20 @@ func messagesWhole(a *answer) string {
 	}
 	var blocks []string
 	if len(a.reasoning) > 0 {
-		blocks = append(blocks, `{"type":"thinking","thinking":`+quote(strings.Join(a.reasoning, ""))+`,"signature":`+quote(signature)+`}`)
+		blocks = append(blocks, `{"type":"thinking","thinking":`+quote(strings.Join(a.reasoning, ""))+`,"signature":`+quote(a.proof)+`}`)
 	}
 	if words := append(a.refusal, a.text...); len(words) > 0 {
 		blocks = append(blocks, `{"type":"text","text":`+quote(strings.Join(words, ""))+`}`)
 	}
 	for _, c := range a.calls {
 		input := c.Arguments
-		switch a.fault {
-		case Unclosed, DoubleEncoded: // an object cannot be cut: such servers put the text there
-			input = a.arguments(c)
-		case NullArgs:
+		switch {
+		case a.fault == NullArgs:
 			input = "null"
+		case a.fault == DoubleEncoded:
+			input = a.arguments(c)
+		case !json.Valid([]byte(input)): // an object cannot be cut or broken: such servers put the text there
+			input = quote(input)
 		}
 		blocks = append(blocks, a.toolUse(c, input))
 	}

@@ -44,6 +44,7 @@ type ask struct {
 	forced   string // the tool that must be called; "*": any
 	tools    []tool
 	tokens   int // estimated size of the prompt
+	signer   signer
 }
 
 // turn is one message of the conversation.
@@ -115,6 +116,11 @@ func read(r *http.Request, body []byte) (*ask, error) {
 	for _, t := range a.turns {
 		a.tokens += len(t.text)/4 + 4
 	}
+	for _, m := range a.conversation() {
+		for _, p := range m.of(partCall) {
+			a.tokens += len(p.arguments) / 4
+		}
+	}
 	return a, nil
 }
 
@@ -159,7 +165,7 @@ func (a *ask) readResponses() {
 		case "function_call":
 			t.role, t.calls = "assistant", 1
 		case "function_call_output":
-			t.role, t.text = "tool", text(m["output"])
+			t.role, t.text = "tool", joined(m["output"])
 		case "reasoning":
 			t.role = "assistant"
 		default:

@@ -26,8 +26,8 @@ func (a *answer) responsesObject(status, output, extra string) string {
 	if status == "in_progress" {
 		return s + `"usage":null}`
 	}
-	return s + `"usage":{"input_tokens":` + strconv.Itoa(a.input) + `,"input_tokens_details":{"cached_tokens":0},"output_tokens":` + strconv.Itoa(a.output()) +
-		`,"output_tokens_details":{"reasoning_tokens":` + strconv.Itoa(len(a.reasoning)) + `},"total_tokens":` + strconv.Itoa(a.input+a.output()) + `}}`
+	return s + `"usage":{"input_tokens":` + strconv.Itoa(a.input) + `,"input_tokens_details":{"cached_tokens":` + strconv.Itoa(a.scripted.Cached) + `},"output_tokens":` + strconv.Itoa(a.output()) +
+		`,"output_tokens_details":{"reasoning_tokens":` + strconv.Itoa(a.thought()) + `},"total_tokens":` + strconv.Itoa(a.input+a.output()) + `}}`
 }
 
 // final is the last state: completed, or incomplete with its reason.
@@ -46,7 +46,7 @@ func (a *answer) reasoningItem(status string) string {
 	if status == "completed" {
 		summary = `[{"type":"summary_text","text":` + quote(strings.Join(a.reasoning, "")) + `}]`
 	}
-	return `{"id":"rs_` + a.id + `","type":"reasoning","summary":` + summary + `,"encrypted_content":` + quote(signature) + `}`
+	return `{"id":"rs_` + a.id + `","type":"reasoning","summary":` + summary + `,"encrypted_content":` + quote(a.proof) + `}`
 }
 
 func (a *answer) messageItem(status string) string {
@@ -64,7 +64,7 @@ func (a *answer) messagePart(said string) string {
 	return `{"type":"output_text","text":` + quote(said) + `,"annotations":[]}`
 }
 
-func (a *answer) callItem(i int, c Call, status, args string) string {
+func (a *answer) callItem(i int, c made, status, args string) string {
 	callID := `"call_id":` + quote(c.ID) + `,`
 	if a.fault == MissingID {
 		callID = ``
@@ -151,11 +151,9 @@ func (r *responsesRun) message() {
 	})
 }
 
-func (r *responsesRun) call(i int, c Call) {
+func (r *responsesRun) call(i int, c made) {
 	args, value := c.Arguments, r.a.arguments(c)
 	switch r.a.fault {
-	case Unclosed:
-		args = unclosed(args)
 	case DoubleEncoded:
 		args = quote(args)
 	case NullArgs:

@@ -75,10 +75,18 @@ type Step struct {
 	// tool: so a list of steps plays a model that works through several calls.
 	Insist    bool      `yaml:"insist,omitempty" json:"insist,omitempty"`
 	ToolFault ToolFault `yaml:"tool_fault,omitempty" json:"tool_fault,omitempty"`
+	// Usage is reported in place of what the server counts; a field that is zero
+	// is counted.
+	Usage *Usage `yaml:"usage,omitempty" json:"usage,omitempty"`
+	// Coder lets the scripted coder answer: it works through plain sentences of
+	// the user with the tools of the request. See the scenario coder.
+	Coder bool `yaml:"coder,omitempty" json:"coder,omitempty"`
 	// Finish overrides the reason why the answer ends: "stop", "length",
 	// "tool_calls", "content_filter" or "refusal".
 	Finish string `yaml:"finish,omitempty" json:"finish,omitempty"`
-	// Truncate ends the answer with "length" after so many tokens.
+	// Truncate ends the answer with "length" after so many tokens, also in the
+	// middle of a call: one token for its name, one for each 12 bytes of its
+	// arguments.
 	Truncate int `yaml:"truncate,omitempty" json:"truncate,omitempty"`
 	// Empty answers with nothing, in one of its faces.
 	Empty Empty `yaml:"empty,omitempty" json:"empty,omitempty"`
@@ -128,6 +136,15 @@ type Call struct {
 	Arguments string `yaml:"arguments,omitempty" json:"arguments,omitempty"`
 }
 
+// Usage is what an answer claims to have cost, in tokens. Input counts the
+// cached ones, Output the reasoning.
+type Usage struct {
+	Input     int `yaml:"input,omitempty" json:"input,omitempty"`
+	Output    int `yaml:"output,omitempty" json:"output,omitempty"`
+	Cached    int `yaml:"cached,omitempty" json:"cached,omitempty"`
+	Reasoning int `yaml:"reasoning,omitempty" json:"reasoning,omitempty"`
+}
+
 // Drop says how a request is left without an answer.
 type Drop string
 
@@ -169,8 +186,8 @@ const (
 type ToolFault string
 
 // The tool faults. Where a protocol cannot express one (Gemini's arguments
-// are always an object), the call is written as it should be, but for
-// Unclosed, which Gemini reports as MALFORMED_FUNCTION_CALL.
+// are always an object), the call is written as it should be; arguments that
+// are no object, cut or scripted, Gemini reports as MALFORMED_FUNCTION_CALL.
 const (
 	Unclosed       ToolFault = "unclosed"        // the arguments end in mid-JSON, the reason says tool_calls
 	DuplicateIndex ToolFault = "duplicate_index" // all calls have index 0
@@ -241,6 +258,10 @@ func (s Step) validate() error {
 		return fmt.Errorf("times and for exclude each other: a step is a number of requests or a window of time")
 	case s.Times < 0 || s.After < 0 || s.Split < 0 || s.Truncate < 0 || s.Window < 0:
 		return fmt.Errorf("times, after, split, truncate and window must not be negative")
+	case s.Coder && (s.Text != "" || s.Echo || len(s.Calls) > 0 || s.Refusal != ""):
+		return fmt.Errorf("coder excludes text, echo, calls and refusal: it says and calls what it finds fit")
+	case s.Usage != nil && min(s.Usage.Input, s.Usage.Output, s.Usage.Cached, s.Usage.Reasoning) < 0:
+		return fmt.Errorf("usage must not be negative")
 	case s.End == ErrorEvent && s.Error == "":
 		return fmt.Errorf("end: error needs an error: name which, such as error: overloaded")
 	case s.Hint != "" && s.Wait == 0:

@@ -20,6 +20,7 @@ const MemoryURL = "http://chaos.sim"
 type Server struct {
 	closing chan struct{}
 	serving sync.WaitGroup // the accept loops
+	signer  signer
 
 	mu        sync.Mutex
 	idle      *sync.Cond
@@ -40,7 +41,7 @@ type Server struct {
 // [Scenario.Validate] report the same as an error. Nothing runs until URL,
 // Dial or Client is called.
 func New(scenarios ...Scenario) *Server {
-	s := &Server{closing: make(chan struct{}), scenarios: map[string]Scenario{}}
+	s := &Server{closing: make(chan struct{}), signer: newSigner(), scenarios: map[string]Scenario{}}
 	s.idle = sync.NewCond(&s.mu)
 	for _, sc := range catalogue {
 		s.scenarios[sc.Name] = sc
