@@ -54,13 +54,14 @@ func (c *CompactionSettings) Pressure(x Context) (share float64, level Level) {
 //
 // Source: design 001, layer 4 (setting, exact match, family, 16k); what was
 // learnt comes last, but where it is smaller than what the catalogue says: then
-// the provider has shown that the catalogue does not hold for it.
+// the provider has shown that the catalogue does not hold for it (package heal
+// does the same).
 func (c *CompactionSettings) WindowOf(candidate ninelives.Candidate, learnt int) (tokens int, source string) {
 	known := candidate.Window > 0 && candidate.WindowSource != "default"
 	switch {
 	case c.Window > 0:
 		return c.Window, "setting"
-	case known && (learnt <= 0 || learnt >= candidate.Window):
+	case known && (learnt <= 0 || learnt >= candidate.Window || candidate.WindowSource == "setting"):
 		if candidate.WindowSource == "" {
 			return candidate.Window, "exact"
 		}
