@@ -7,6 +7,14 @@
 // was never ended, because its process was killed, is found again as
 // interrupted and can be taken up.
 //
+// Beside calls it keeps sessions: histories that go on for as long as somebody
+// adds to them. A [Session] is held by one living process at a time. Each
+// [Session.Append] is one transaction, on the disk when it returns and refused
+// whole if anybody else has written meanwhile; what the entries mean is the
+// matter of whoever writes them. When the holder dies another takes the session
+// over ([Journal.TakeSession]) and finds every entry that it was told of.
+// Contents of files, which entries refer to by their hash, are kept in [Blobs].
+//
 // Writes of many goroutines share one transaction and one fsync (group
 // commit), so durability costs a caller about one fsync of waiting, and a busy
 // process a small part of one per call. Any number of processes may use the
