@@ -35,7 +35,9 @@ var layer = map[string]int{
 
 	"agent": 5,
 
-	"config": 6,
+	"config":          6,
+	"agent/hookcmd":   6,
+	"agent/telemetry": 6,
 
 	"internal/conformance":         7,
 	"internal/conformance/library": 7, // what a user of the library alone links

@@ -3,6 +3,7 @@ package provider
 import (
 	"context"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 
@@ -112,4 +113,29 @@ func (v vendor) found(env Env) (Found, bool) {
 		f.Local = endpoint{base: u}.local()
 	}
 	return f, true
+}
+
+// KeyVariables are the environment variables that may hold a provider's key.
+func KeyVariables() []string {
+	var names []string
+	for _, v := range vendors {
+		names = append(names, v.keyEnv...)
+	}
+	return names
+}
+
+// WithoutKeys is an environment, in the form of os.Environ, without the keys of
+// providers and without the further variables that are named: for programs that
+// have no business with them.
+func WithoutKeys(environ []string, further ...string) []string {
+	hidden := append(KeyVariables(), further...)
+	var bare []string
+	for _, variable := range environ {
+		name, _, _ := strings.Cut(variable, "=")
+		// Windows takes a variable's name in any case.
+		if !slices.ContainsFunc(hidden, func(h string) bool { return strings.EqualFold(h, name) }) {
+			bare = append(bare, variable)
+		}
+	}
+	return bare
 }
