@@ -1,0 +1,7 @@
+//go:build unix
+
+package hookcmd
+
+import "testing"
+
+func needsGroups(*testing.T) {}
