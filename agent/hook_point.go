@@ -119,8 +119,9 @@ type whose struct {
 	turn    int
 }
 
-// withWhose marks what is done for a turn.
-func withWhose(ctx context.Context, session string, turn int) context.Context {
+// For marks what is done with ctx as done for a turn of a session. A session
+// marks the contexts of its turns itself, before any hook sees them.
+func For(ctx context.Context, session string, turn int) context.Context {
 	return context.WithValue(ctx, whoseKey{}, whose{session, turn})
 }
 
