@@ -41,6 +41,9 @@ type call struct {
 	keptBy int
 	// heldBack is what ModeHold has not delivered of it yet.
 	heldBack []ninelives.Event
+	// fits are the forms of the request for candidates with a small window; nil
+	// where none was needed yet.
+	fits []fit
 	// misfits counts the places that were refused in a row.
 	misfits int
 	judge   judge
@@ -155,6 +158,9 @@ func unsent(err error, hint string) *ninelives.Fault {
 
 // start makes the attempt that was decided on, as far as it gets.
 func (c *call) start(d Decision) {
+	if !c.fit(d) {
+		return
+	}
 	c.discard(d)
 	c.announce(d)
 	if c.stopped || !c.sleep(d.Wait) {
@@ -182,6 +188,7 @@ func (c *call) start(d Decision) {
 			leave(Verdict{Kind: VerdictCanceled, Now: time.Now()})
 		}
 	}()
+	c.tellFit(d.Candidate)
 	t := c.take(d, c.requests()+1, leave)
 	if d.HedgeAfter > 0 || c.links[d.Candidate].foreign {
 		t = c.race(t, d)

@@ -65,7 +65,7 @@ func (d *decider) choose(may func(i int) bool) (best int, probe, ok bool) {
 		rank := 3
 		for i := range d.s.Candidates {
 			c := &d.s.Candidates[i]
-			if r := d.rank(&c.Candidate); r < rank && may(i) {
+			if r := d.rank(c); r < rank && may(i) {
 				switch {
 				case c.Standing.Takes(d.s.Lot), all && c.Standing.Available():
 					best, probe, ok, rank = i, false, true, r
@@ -82,11 +82,12 @@ func (d *decider) choose(may func(i int) bool) (best int, probe, ok bool) {
 }
 
 // rank orders candidates by what they can do for this request: 0 can do it
-// all, 1 lacks tools or sight, 2 has a window that is too small.
-func (d *decider) rank(c *ninelives.Candidate) int {
+// all, 1 lacks tools or sight, 2 has a window that is too small and cannot be
+// helped by a smaller request.
+func (d *decider) rank(at *Contender) int {
 	f := &d.s.Facts
-	switch {
-	case windowKnown(c) && f.Input > c.Window:
+	switch c := &at.Candidate; {
+	case windowKnown(c) && f.Input > c.Window && (!f.CanFit || at.Unfit):
 		return 2
 	case f.Tools && !c.Tools, f.Images && !c.Images:
 		return 1
@@ -267,7 +268,8 @@ func (d *decider) hedge(dec *Decision) {
 		return
 	}
 	i, probe, ok := d.choose(func(i int) bool {
-		return i != dec.Candidate && !d.asked(i) && !d.s.Candidates[i].OnRefusal
+		_, shortened := tight(&d.s.Candidates[i].Candidate, &d.s.Facts) // an answer to less is no gain
+		return i != dec.Candidate && !d.asked(i) && !d.s.Candidates[i].OnRefusal && !(shortened && d.s.Facts.CanFit)
 	})
 	if ok && !probe {
 		dec.Hedge, dec.HedgeAfter = i, after

@@ -37,6 +37,8 @@ type Contender struct {
 	Repairs []ninelives.Repair
 	// NoRetry says that its retry budget is spent.
 	NoRetry bool
+	// Unfit says that the request has no form that its window holds.
+	Unfit bool
 	// OnRefusal says that it is asked only after another one has refused.
 	OnRefusal bool
 }

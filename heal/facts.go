@@ -20,6 +20,8 @@ type Facts struct {
 	// Background: nobody waits for it. Buffered: nobody watches it.
 	Background bool
 	Buffered   bool
+	// CanFit: the request can be made to fit a smaller window (Request.Fit).
+	CanFit bool
 }
 
 // FactsOf reads the facts of a request.
@@ -30,6 +32,7 @@ func FactsOf(req *ninelives.Request) Facts {
 		N:          req.N,
 		Background: req.Background,
 		Buffered:   req.Buffered,
+		CanFit:     req.Fit != nil,
 	}
 	if req.Output != nil {
 		f.Output = true

@@ -13,7 +13,7 @@ import (
 func (c *call) request(d Decision, in *room, number int) *ninelives.Request {
 	at := &c.s.Candidates[d.Candidate]
 	r := &in.req
-	*r = *c.req
+	*r = *c.fitted(d.Candidate)
 	in.attempt = ninelives.Attempt{
 		Number:  number,
 		Clocks:  c.h.policy.ClocksFor(at.Candidate, c.s.Facts),

@@ -57,6 +57,7 @@ func (f *Facts) row() (r row) {
 	r.say(f.Default, "default")
 	r.say(f.Buffered, "buffered")
 	r.say(f.Background, "background")
+	r.say(f.CanFit, "can be made to fit")
 	return r
 }
 
@@ -72,6 +73,7 @@ func (s *Situation) candidate(i int) (r row) {
 	r.say(st.Full, "full")
 	r.say(st.Share != 1, "share %v", st.Share)
 	r.say(c.NoRetry, "no retry")
+	r.say(c.Unfit, "unfit")
 	r.say(c.OnRefusal, "on refusal")
 	r.say(c.Candidate.Window > 0, "window %d (%s)", c.Candidate.Window, c.Candidate.WindowSource)
 	r.say(!c.Candidate.Tools, "no tools")
