@@ -358,3 +358,29 @@ func TestManyProcessesShareOneSession(t *testing.T) {
 		next[pid]++
 	}
 }
+
+func TestTwoWhoLookAtADeadOwnerAtOnceBothSeeThatItIsDead(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "j")
+	j := openTest(t, path)
+	dead := strings.Repeat("a", ownerDigits)
+	must(t, os.WriteFile(j.owners.name(dead), nil, 0o600))
+	f, err := os.OpenFile(j.owners.name(dead), os.O_RDWR, 0)
+	must(t, err)
+	defer func() { _ = f.Close() }()
+	if looks, err := tryShare(f); !looks || err != nil {
+		t.Fatal(looks, err)
+	}
+	if j.owners.alive(dead) {
+		t.Error("one who looks was taken for the owner")
+	}
+	must(t, os.WriteFile(j.owners.name(dead), nil, 0o600))
+	owner, err := os.OpenFile(j.owners.name(dead), os.O_RDWR, 0)
+	must(t, err)
+	defer func() { _ = owner.Close() }()
+	if held, err := tryLock(owner); !held || err != nil {
+		t.Fatal(held, err)
+	}
+	if !j.owners.alive(dead) {
+		t.Error("the owner was taken for dead")
+	}
+}
