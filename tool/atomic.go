@@ -16,6 +16,8 @@ type replacement struct {
 	content []byte
 	// mode is what the file will have; nil leaves it to the umask.
 	mode *fs.FileMode
+	// link makes a symbolic link to content.
+	link bool
 	// tag tells the temporary file of this change from others.
 	tag string
 	// expect is what must be there at the last moment; nil for nothing.
@@ -25,11 +27,17 @@ type replacement struct {
 // errMoved says that a file is not what was decided upon.
 var errMoved = errors.New("it was changed meanwhile by somebody else; nothing was done to it. Read it again")
 
+// The names of the files on the way to their place.
+const (
+	temporaryPrefix = ".ninelives-"
+	temporarySuffix = ".tmp"
+)
+
 // temporary is where the content of a change is written first. It has the same
 // name for the same tag, so that what a crash left can be found.
 func temporary(file, tag string) string {
 	sum := sha256.Sum256([]byte(tag + "\x00" + file))
-	return path.Join(path.Dir(file), ".ninelives-"+hex.EncodeToString(sum[:8])+".tmp")
+	return path.Join(path.Dir(file), temporaryPrefix+hex.EncodeToString(sum[:8])+temporarySuffix)
 }
 
 // put carries a replacement out: it writes a temporary file beside the place,
@@ -37,18 +45,10 @@ func temporary(file, tag string) string {
 func (w *Workspace) put(r replacement) (stamp, error) {
 	temp := temporary(r.path, r.tag)
 	_ = w.root.Remove(temp) // what a crash left
-	perm := fs.FileMode(0o666)
-	if r.mode != nil {
-		perm = 0o600
-	}
-	f, err := w.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
-	if err != nil {
+	if err := w.draft(temp, r); err != nil {
 		return stamp{}, w.failed("write", r.path, err)
 	}
 	defer func() { _ = w.root.Remove(temp) }()
-	if err := w.fill(f, r); err != nil {
-		return stamp{}, w.failed("write", r.path, err)
-	}
 	if err := w.still(r.path, r.expect); err != nil {
 		return stamp{}, w.failed("write", r.path, err)
 	}
@@ -63,19 +63,33 @@ func (w *Workspace) put(r replacement) (stamp, error) {
 	return stampOf(info), nil
 }
 
-// fill writes the temporary file and closes it.
-func (w *Workspace) fill(f *os.File, r replacement) error {
-	_, err := f.Write(r.content)
+// draft writes the temporary file. What it leaves when it fails is removed.
+func (w *Workspace) draft(temp string, r replacement) error {
+	if r.link {
+		return w.root.Symlink(string(r.content), temp)
+	}
+	perm := fs.FileMode(0o666)
+	if r.mode != nil {
+		perm = 0o600 // until it has its owner
+	}
+	f, err := w.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(r.content)
 	if err == nil && r.mode != nil {
 		if old, e := w.root.Lstat(r.path); e == nil && old.Mode().IsRegular() {
-			own(f, old)
+			inherit(f, old)
 		}
 		err = f.Chmod(*r.mode)
 	}
 	if err == nil {
 		err = f.Sync()
 	}
-	return errors.Join(err, f.Close())
+	if err = errors.Join(err, f.Close()); err != nil {
+		_ = w.root.Remove(temp)
+	}
+	return err
 }
 
 // settle moves the temporary file to its place. A new file never takes the

@@ -17,8 +17,8 @@ func born(info fs.FileInfo) (ctime int64, inode uint64) {
 	return 0, 0
 }
 
-// own gives a file the owner of another, where that is allowed.
-func own(f *os.File, like fs.FileInfo) {
+// inherit gives a file the owner of another, where that is allowed.
+func inherit(f *os.File, like fs.FileInfo) {
 	if st, ok := like.Sys().(*syscall.Stat_t); ok {
 		_ = f.Chown(int(st.Uid), int(st.Gid))
 	}
