@@ -1,0 +1,169 @@
+package tui
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+)
+
+// historyLimit is how many inputs are kept, historyBytes the longest one that is.
+const (
+	historyLimit = 1000
+	historyBytes = 16 << 10
+)
+
+// history is what the user has sent before, oldest first, without duplicates.
+type history struct {
+	items []string
+	at    int    // the one that is shown; len(items) for none
+	own   string // what was typed before going back
+}
+
+// add takes an input as the newest one.
+func (h *history) add(text string) bool {
+	if strings.TrimSpace(text) == "" || len(text) > historyBytes {
+		return false
+	}
+	h.items = slices.DeleteFunc(h.items, func(s string) bool { return s == text })
+	h.items = append(h.items, text)
+	h.items = h.items[max(0, len(h.items)-historyLimit):]
+	h.at = len(h.items)
+	return true
+}
+
+// back and forth step through the inputs; what was typed before comes last.
+func (h *history) back(present string) (string, bool) {
+	if h.at == 0 {
+		return "", false
+	}
+	if h.at == len(h.items) {
+		h.own = present
+	}
+	h.at--
+	return h.items[h.at], true
+}
+
+func (h *history) forth() (string, bool) {
+	if h.at >= len(h.items) {
+		return "", false
+	}
+	h.at++
+	if h.at == len(h.items) {
+		return h.own, true
+	}
+	return h.items[h.at], true
+}
+
+// rest goes back to the newest.
+func (h *history) rest() { h.at, h.own = len(h.items), "" }
+
+// search gives the inputs that hold all words of a query, newest first.
+func (h *history) search(query string) []string {
+	words := strings.Fields(strings.ToLower(query))
+	var found []string
+	for _, item := range slices.Backward(h.items) {
+		lower := strings.ToLower(item)
+		if !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(lower, w) }) {
+			found = append(found, item)
+		}
+	}
+	return found
+}
+
+// loadHistory reads a history file: a JSON string a line. A line that cannot be
+// read is left out; a file that is not there is an empty history.
+func loadHistory(path string) ([]string, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var h history
+	lines := bufio.NewScanner(bytes.NewReader(data))
+	lines.Buffer(nil, 8*historyBytes)
+	for lines.Scan() {
+		var text string
+		if json.Unmarshal(lines.Bytes(), &text) == nil {
+			h.add(text)
+		}
+	}
+	return h.items, nil
+}
+
+// saveHistory adds an input to the file. What others have written meanwhile
+// stays: the file is read again, and replaced by a rename.
+func saveHistory(path, text string) error {
+	items, err := loadHistory(path)
+	if err != nil {
+		return err
+	}
+	h := history{items: items}
+	if !h.add(text) {
+		return nil
+	}
+	var b bytes.Buffer
+	for _, item := range h.items {
+		line, err := json.Marshal(item)
+		if err != nil {
+			continue
+		}
+		b.Write(line)
+		b.WriteByte('\n')
+	}
+	return writePrivate(path, b.Bytes())
+}
+
+// draftPath is where unsent text is kept.
+func draftPath(history string) string { return history + ".draft" }
+
+// loadDraft gives the text that was typed and not sent.
+func loadDraft(history string) string {
+	data, err := os.ReadFile(draftPath(history))
+	if err != nil {
+		return ""
+	}
+	return string(data)
+}
+
+// saveDraft keeps unsent text; none takes the file away.
+func saveDraft(history, text string) error {
+	if text == "" {
+		err := os.Remove(draftPath(history))
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	}
+	return writePrivate(draftPath(history), []byte(text))
+}
+
+// writePrivate replaces a file by a rename, readable by its owner alone.
+func writePrivate(path string, data []byte) error {
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, filepath.Base(path)+".*") // made with mode 0600
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	err = cmp.Or(err, f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+	}
+	return err
+}

@@ -1,0 +1,160 @@
+package tui
+
+import (
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/charmbracelet/x/ansi"
+)
+
+// visible makes any text safe to show and hides nothing of it: what a terminal
+// would obey (control characters, marks that turn the direction of writing) is
+// replaced by a sign for it. Line feeds stay, tabs become four blanks.
+func visible(s string) string {
+	if !suspicious(s) {
+		return s
+	}
+	var b strings.Builder
+	b.Grow(len(s))
+	for _, r := range s {
+		switch {
+		case r == '\n':
+			b.WriteRune(r)
+		case r == '\t':
+			b.WriteString("    ")
+		case r < 0x20:
+			b.WriteRune(0x2400 + r) // ␛ and its kin
+		case r == 0x7f:
+			b.WriteRune('␡')
+		case steers(r):
+			b.WriteRune(unicode.ReplacementChar)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// suspicious reports whether a text holds anything but plain characters and
+// line feeds.
+func suspicious(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if c := s[i]; c < 0x20 && c != '\n' || c == 0x7f {
+			return true
+		} else if c >= utf8.RuneSelf {
+			if !utf8.ValidString(s[i:]) {
+				return true
+			}
+			return strings.ContainsFunc(s[i:], func(r rune) bool { return r < 0x20 && r != '\n' || r == 0x7f || steers(r) })
+		}
+	}
+	return false
+}
+
+// steers reports whether a character steers a terminal, turns the direction of
+// writing, or hides text that a model can read.
+func steers(r rune) bool {
+	switch {
+	case r >= 0x80 && r < 0xa0, // C1 controls
+		r == 0x200e, r == 0x200f, r == 0x061c, r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069,
+		r == 0x2028, r == 0x2029,
+		r >= 0xe0000 && r <= 0xe007f: // tags
+		return true
+	}
+	return false
+}
+
+// controls are the sequences that programs colour their output with.
+var controls = regexp.MustCompile("\x1b\\[[0-9;:?]*[ -/]*[@-~]")
+
+// plain is visible for the output of programs: colours are left out, and a
+// carriage return begins a line.
+func plain(s string) string {
+	if strings.ContainsAny(s, "\x1b\r") {
+		s = controls.ReplaceAllString(s, "")
+		s = strings.ReplaceAll(s, "\r\n", "\n")
+		s = strings.ReplaceAll(s, "\r", "\n")
+	}
+	return visible(s)
+}
+
+// oneLine makes any text one line that is safe to show.
+func oneLine(s string) string {
+	return strings.Join(strings.Fields(visible(strings.ReplaceAll(s, "\r", " "))), " ")
+}
+
+// wrap breaks a text, painted or not, into lines of at most width columns.
+func wrap(s string, width int) []string {
+	width = max(width, 1)
+	lines := strings.Split(s, "\n")
+	out := make([]string, 0, len(lines))
+	for _, line := range lines {
+		if ansi.StringWidth(line) <= width {
+			out = append(out, line)
+			continue
+		}
+		out = append(out, strings.Split(ansi.Wrap(line, width, ""), "\n")...)
+	}
+	return out
+}
+
+// hardWrap breaks lines at the width alone and keeps every blank: for code,
+// diffs and commands.
+func hardWrap(s string, width int) []string {
+	width = max(width, 1)
+	var out []string
+	for line := range strings.SplitSeq(s, "\n") {
+		if ansi.StringWidth(line) <= width {
+			out = append(out, line)
+			continue
+		}
+		out = append(out, strings.Split(ansi.Hardwrap(line, width, true), "\n")...)
+	}
+	return out
+}
+
+// cut shortens a line to width columns, with an ellipsis where it was cut.
+func cut(s string, width int) string {
+	if width <= 0 {
+		return ""
+	}
+	return ansi.Truncate(s, width, "…")
+}
+
+// width is how many columns a text takes.
+func width(s string) int { return ansi.StringWidth(s) }
+
+// lastLines gives the end of a text: at most n lines, and whether there was more.
+func lastLines(s string, n int) (string, bool) {
+	s = strings.TrimRight(s, "\n")
+	at := len(s)
+	for range n {
+		i := strings.LastIndexByte(s[:at], '\n')
+		if i < 0 {
+			return s, false
+		}
+		at = i
+	}
+	return s[at+1:], true
+}
+
+// paint colours text with the sixteen colours that every terminal has, if the
+// terminal and its user want it.
+type paint struct{ on bool }
+
+func (p paint) sgr(code, s string) string {
+	if !p.on || s == "" {
+		return s
+	}
+	return "\x1b[" + code + "m" + s + "\x1b[m"
+}
+
+func (p paint) bold(s string) string   { return p.sgr("1", s) }
+func (p paint) dim(s string) string    { return p.sgr("2", s) }
+func (p paint) red(s string) string    { return p.sgr("31", s) }
+func (p paint) green(s string) string  { return p.sgr("32", s) }
+func (p paint) amber(s string) string  { return p.sgr("33", s) }
+func (p paint) cyan(s string) string   { return p.sgr("36", s) }
+func (p paint) invert(s string) string { return p.sgr("7", s) }
