@@ -38,6 +38,7 @@ var healthy = []Scenario{
 	always("echo", "what the user said last", Step{Echo: true}),
 	always("thinking", "some reasoning, then the answer", Step{Reasoning: thinking}),
 	always("tool-call", "a call of the first tool of the request, then the answer", Step{Calls: []Call{{Name: "*"}}}),
+	{Name: "coder", About: "a scripted coder: works through plain sentences such as replace \"a\" with \"b\" in FILE, with the tools of the request", Steps: []Step{{Coder: true}}},
 	always("refusal", "the model declines", Step{Refusal: "I'm sorry, but I can't help with that."}),
 	always("truncated", "stops after 30 tokens with the reason length; goes on when asked to", Step{Truncate: 30}),
 	always("truncated-as-stop", "stops after 30 tokens and claims to have finished; asked for at most 30 tokens it cannot be told apart otherwise", Step{Truncate: 30, Finish: "stop"}),
