@@ -45,6 +45,7 @@ type Agent struct {
 	restorer FileRestorer
 	approve  func(context.Context, Question) Decision
 	grant    func(context.Context, Ended) bool
+	save     func(text string) (path string, err error)
 	version  string
 
 	mu        sync.Mutex // guards what follows
@@ -93,6 +94,13 @@ func Workspace(dir string) Option { return func(a *Agent) { a.dir = dir } }
 
 // Restorer is what takes file changes back ([Session.Undo]).
 func Restorer(r FileRestorer) Option { return func(a *Agent) { a.restorer = r } }
+
+// Outputs keeps what is too long for a result, and says where it can be read
+// (tool.Workspace.Outputs). Without it what is too long is lost, and the model is
+// told so.
+func Outputs(save func(text string) (path string, err error)) Option {
+	return func(a *Agent) { a.save = save }
+}
 
 // Approve asks a person for a call. It may take as long as the person does; it
 // must return when the context ends. Without it nobody can be asked: what would

@@ -132,10 +132,8 @@ type Failure struct {
 	Cut bool `json:"cut,omitzero"`
 	// Broken says what was wrong with a call that was finished and is no JSON.
 	Broken string `json:"broken,omitzero"`
-	// Canceled: the user, the caller or the guard stopped it. Deadline: the
-	// caller's time was up.
+	// Canceled: the user, the caller or the guard stopped it (see Stopped, Ruled).
 	Canceled bool            `json:"canceled,omitzero"`
-	Deadline bool            `json:"deadline,omitzero"`
 	Usage    ninelives.Usage `json:"usage,omitzero"`
 	Cost     float64         `json:"cost,omitzero"`
 	Events   int             `json:"events,omitzero"`
@@ -226,9 +224,11 @@ type Ruled struct {
 // Stopped says that somebody wants the turn to end.
 type Stopped struct {
 	Turn int `json:"turn"`
-	// Hook is the hook that wants it; empty for the user.
-	Hook string `json:"hook,omitzero"`
-	Note string `json:"note,omitzero"`
+	// Hook is the hook that wants it; empty for the user and for the caller,
+	// whose time was up if Deadline is set.
+	Hook     string `json:"hook,omitzero"`
+	Note     string `json:"note,omitzero"`
+	Deadline bool   `json:"deadline,omitzero"`
 	// Through is the number of the last input that had been accepted when the
 	// user said stop: what waits by then begins no turn any more. It becomes
 	// part of the history.
@@ -306,6 +306,8 @@ type Permission struct {
 	Answer  Reply        `json:"answer"`
 	// Rule holds for the rest of the session, if the user said "always".
 	Rule *tool.Rule `json:"rule,omitzero"`
+	// Waited is how long the person took; the guard does not count it.
+	Waited time.Duration `json:"waited_ms,omitzero"`
 }
 
 // Undo takes the file changes of a turn back, or does them again. The

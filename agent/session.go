@@ -3,17 +3,22 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
+	"path/filepath"
+	"strings"
+	"sync"
 	"time"
 
 	ninelives "github.com/ninelives-ai/ninelives"
+	"github.com/ninelives-ai/ninelives/journal"
 	"github.com/ninelives-ai/ninelives/tool"
 )
 
 // Errors of a session that callers tell apart with errors.Is.
 var (
 	// ErrBusy: a turn is running.
-	ErrBusy = errors.New("a turn is running")
+	ErrBusy = errors.New("a turn is running in this session – steer it, queue the message, or stop it first")
 	// ErrNothing: there is nothing to go on with, to undo or to begin.
 	ErrNothing = errors.New("there is nothing to do")
 	// ErrClosed: the session was closed.
@@ -23,7 +28,30 @@ var (
 // Session is one conversation: a sequence of turns over one journal. It is safe
 // for concurrent use; one turn runs at a time. A crash, a panic or a broken
 // journal in one session touches no other.
-type Session struct{}
+type Session struct {
+	a       *Agent
+	log     recorder
+	dir     string
+	damaged []journal.Damage
+
+	mu      sync.Mutex // guards what follows
+	st      *State
+	staged  []journal.Entry // in st, not yet durable
+	head    journal.Head
+	headNew bool
+	broken  error // why nothing can be recorded any more
+	closed  bool
+	busy    chan struct{} // closed when what keeps the session busy is over; nil if nothing does
+	turn    *turn         // the running one
+	said    []string      // warnings that no turn has shown yet
+}
+
+// recorder is where the entries go: a session of the journal, or nowhere.
+type recorder interface {
+	ID() string
+	Append(ctx context.Context, h *journal.Head, entries ...journal.Entry) error
+	Close() error
+}
 
 // Status is what a status line shows.
 type Status struct {
@@ -43,7 +71,7 @@ type Status struct {
 	Cost  float64
 	// Turn is the number of the last turn; zero before the first.
 	Turn int
-	// Running: a turn runs, since Since, and is at its Step-th request.
+	// Running: a turn runs, since Since, and has had Step answers and Calls calls.
 	Running bool
 	Since   time.Time
 	Step    int
@@ -51,32 +79,133 @@ type Status struct {
 	// Failed is how the last turn ended if [Session.Continue] can go on with it;
 	// nil otherwise, and while a turn runs.
 	Failed *End
-	// Waiting is how many inputs wait for a turn; see [Session.Next].
+	// Waiting is how many inputs of the user wait for a turn; see [Session.Next].
 	Waiting int
 	// Todo is the list of tasks as the model last wrote it; empty if it wrote none.
-	Todo string
+	Todo []tool.Task
 }
 
-// Open begins a session. It holds it until Close.
-func (a *Agent) Open(ctx context.Context) (*Session, error) { return nil, ErrNothing }
+// Open begins a session and holds it until Close. It is recorded with its
+// first entry.
+func (a *Agent) Open(ctx context.Context) (*Session, error) { return a.open(ctx, "") }
 
-// Resume takes up a session by the beginning of its id, and says what of its
-// record was damaged and left out. If a living process holds it, the error is
-// journal.ErrTaken and says which.
-//
-// An input whose turn never began, or a turn that was cut off, is in
-// [Session.Status]; Continue goes on with it, Turn closes it and begins anew.
-func (a *Agent) Resume(ctx context.Context, id string) (*Session, error) { return nil, ErrNothing }
+// open begins a session, as a child of another one where parent is set.
+func (a *Agent) open(ctx context.Context, parent string) (*Session, error) {
+	if err := a.check(); err != nil {
+		return nil, err
+	}
+	dir, err := filepath.Abs(a.dir)
+	if err != nil {
+		return nil, fmt.Errorf("the workspace %q cannot be found: %w", a.dir, err)
+	}
+	s := &Session{a: a, dir: dir, st: &State{}}
+	s.head = journal.Head{State: "open", Labels: map[string]string{"directory": dir}}
+	if parent != "" {
+		s.head.Labels["parent"] = parent
+	}
+	at := now()
+	opening := Opening{Directory: dir, Parent: parent, Version: a.version}
+	first, err := encode(at, opening)
+	if err != nil {
+		return nil, err
+	}
+	if a.journal == nil {
+		s.log = unrecorded(newID())
+	} else if s.log, err = a.journal.NewSession(ctx, s.head, first); err != nil {
+		return nil, err
+	}
+	s.st.add(at, opening)
+	s.started(ctx)
+	return s, nil
+}
+
+// check says what is wrong with the agent's tools; each is needed by its name.
+func (a *Agent) check() error {
+	have := map[string]bool{}
+	for _, t := range a.tools {
+		name := t.Spec().Name
+		switch {
+		case name == "":
+			return errors.New("a tool has no name")
+		case have[name]:
+			return fmt.Errorf("two tools are called %q", name)
+		}
+		have[name] = true
+	}
+	return nil
+}
 
 // ID is the session's id in the journal.
-func (s *Session) ID() string { return "" }
+func (s *Session) ID() string { return s.log.ID() }
+
+// Damaged lists what of the session's record was damaged and left out when it
+// was resumed.
+func (s *Session) Damaged() []journal.Damage { return s.damaged }
 
 // State is what the session's entries come to at this moment. The value does
 // not change any more.
-func (s *Session) State() *State { return nil }
+func (s *Session) State() *State {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.st.clone()
+}
 
 // Status is what a status line shows.
-func (s *Session) Status() Status { return Status{} }
+func (s *Session) Status() Status {
+	model, signature := s.a.current()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := s.st
+	v := Status{
+		Session: s.ID(), Directory: s.dir, Model: model.Name(), Signature: signature,
+		Mode: s.mode(), Window: st.window, Tokens: st.overhead + st.tokens,
+		Usage: st.usage, Cost: st.cost, Todo: st.Todo(),
+	}
+	for _, in := range st.waiting {
+		if !in.Note {
+			v.Waiting++
+		}
+	}
+	if len(st.turns) > 0 {
+		t := st.turn()
+		v.Turn, v.Step, v.Calls, v.Since = t.Number, t.Steps, t.Calls, t.Began
+	}
+	if s.turn != nil {
+		v.Running = true
+		v.Model, v.Signature = st.model, st.signature
+	} else {
+		v.Failed = st.resumable()
+	}
+	if v.Window == 0 {
+		c, _ := ninelives.CandidateOf(model)
+		v.Window, _ = s.a.settings.Compaction.WindowOf(c, st.learnt)
+	}
+	return v
+}
+
+// mode is the permission mode of the next call.
+func (s *Session) mode() tool.Mode {
+	if s.st.mode != "" {
+		return s.st.mode
+	}
+	return s.a.settings.Permissions.Mode
+}
+
+// resumable is the end of the last turn, if one can go on with it; one that was
+// cut off ends as interrupted.
+func (s *State) resumable() *End {
+	if len(s.turns) == 0 || s.turn().Rewound {
+		return nil
+	}
+	t := s.turn()
+	if t.End == nil {
+		return &End{Turn: t.Number, Reason: ReasonInterrupted, FailedTurn: true, Message: "the turn was cut off: its process died"}
+	}
+	if t.End.Reason.Failed() || t.End.Limit != "" || t.End.Reason == ReasonCanceled || t.End.Reason == ReasonDenied {
+		return t.End
+	}
+	return nil
+}
 
 // Turn carries out one turn: the message is recorded, then everything else
 // happens, and [Ended] is the last event. The iterator's error, which comes
@@ -88,7 +217,18 @@ func (s *Session) Status() Status { return Status{} }
 // missed its turn is taken up with the message. Leaving the loop stops the turn,
 // as Stop does.
 func (s *Session) Turn(ctx context.Context, msg ninelives.Message) iter.Seq2[Event, error] {
-	return func(yield func(Event, error) bool) { yield(nil, ErrNothing) }
+	return func(yield func(Event, error) bool) {
+		s.drive(ctx, yield, func(t *turn) error {
+			// First of all, so that nothing that follows can lose it.
+			if _, err := s.accept(ctx, Input{Via: ViaTurn, Message: msg}); err != nil {
+				return err
+			}
+			if err := t.closeInterrupted(); err != nil {
+				return err
+			}
+			return t.start(s.missed())
+		})
+	}
 }
 
 // Continue goes on with the last turn where it was left: cut off by a crash,
@@ -96,53 +236,190 @@ func (s *Session) Turn(ctx context.Context, msg ninelives.Message) iter.Seq2[Eve
 // Where an input was accepted whose turn never began, it begins it. If there is
 // nothing to go on with, the error is ErrNothing.
 func (s *Session) Continue(ctx context.Context) iter.Seq2[Event, error] {
-	return func(yield func(Event, error) bool) { yield(nil, ErrNothing) }
+	return func(yield func(Event, error) bool) {
+		s.drive(ctx, yield, func(t *turn) error { return t.resume() })
+	}
 }
 
 // Next begins a turn with what waits: steered input that missed its turn, else
 // the first that was queued. If nothing waits, the error is ErrNothing.
 func (s *Session) Next(ctx context.Context) iter.Seq2[Event, error] {
-	return func(yield func(Event, error) bool) { yield(nil, ErrNothing) }
+	return func(yield func(Event, error) bool) {
+		s.drive(ctx, yield, func(t *turn) error {
+			if err := t.closeInterrupted(); err != nil {
+				return err
+			}
+			inputs := s.next()
+			if len(inputs) == 0 {
+				return ErrNothing
+			}
+			return t.start(inputs)
+		})
+	}
 }
-
-// Steer adds a message to the running turn: the model reads it with its next
-// request. It is durable when Steer returns; number is its place in the order
-// of acceptance. One that misses the end of the turn waits for the next.
-func (s *Session) Steer(ctx context.Context, msg ninelives.Message) (number int, err error) {
-	return 0, ErrNothing
-}
-
-// Queue adds a message that begins a turn of its own when the running one has
-// ended (see Next). It is durable when Queue returns.
-func (s *Session) Queue(ctx context.Context, msg ninelives.Message) (number int, err error) {
-	return 0, ErrNothing
-}
-
-// Queued lists what waits for a turn, in the order of acceptance.
-func (s *Session) Queued() []Input { return nil }
-
-// Stop ends the running turn: the stream of the model, the tools and what they
-// started. What was done stays done, and the history is valid. It covers what
-// was steered and queued before it: that begins no turn any more, but stands in
-// the history. What comes after it is not covered. Without a turn it does nothing.
-func (s *Session) Stop() {}
 
 // SetMode sets the permission mode from the next call on.
-func (s *Session) SetMode(ctx context.Context, m tool.Mode) error { return ErrNothing }
-
-// Compact makes the context smaller now. It fails with ErrBusy during a turn.
-func (s *Session) Compact(ctx context.Context) (Compaction, error) { return Compaction{}, ErrNothing }
-
-// Undo takes back the file changes of the last turn that has some and was not
-// undone. The conversation stays, and the model is told.
-func (s *Session) Undo(ctx context.Context) (Undo, error) { return Undo{}, ErrNothing }
-
-// Redo makes the changes again that Undo took back last.
-func (s *Session) Redo(ctx context.Context) (Undo, error) { return Undo{}, ErrNothing }
-
-// Rewind makes the model forget the turns from number turn on. Files are left
-// alone: see Undo.
-func (s *Session) Rewind(ctx context.Context, turn int) error { return ErrNothing }
+func (s *Session) SetMode(ctx context.Context, m tool.Mode) error {
+	return s.record(ctx, ModeChange{Mode: m})
+}
 
 // Close stops the running turn, waits for its end, and lets go of the session.
-func (s *Session) Close() error { return nil }
+// It must not be called from within the loop over a turn's events.
+func (s *Session) Close() error {
+	for {
+		s.mu.Lock()
+		if s.closed {
+			s.mu.Unlock()
+			return nil
+		}
+		busy := s.busy
+		if busy == nil {
+			s.closed = true
+			s.mu.Unlock()
+			break
+		}
+		s.mu.Unlock()
+		s.Stop()
+		<-busy
+	}
+	s.ended(context.Background())
+	s.a.mu.Lock()
+	if s.a.own == s {
+		s.a.own = nil
+	}
+	s.a.mu.Unlock()
+	return s.log.Close()
+}
+
+// occupy makes the session busy; free is to be called when that is over.
+func (s *Session) occupy(t *turn) (free func(), err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed:
+		return nil, ErrClosed
+	case s.broken != nil:
+		return nil, s.broken
+	case s.busy != nil:
+		return nil, ErrBusy
+	}
+	done := make(chan struct{})
+	s.busy, s.turn = done, t
+	return func() {
+		s.mu.Lock()
+		s.busy, s.turn = nil, nil
+		s.mu.Unlock()
+		close(done)
+	}, nil
+}
+
+// stage adds entries to the state; they become durable with the next commit.
+func (s *Session) stage(entries ...Entry) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stageLocked(entries...)
+}
+
+func (s *Session) stageLocked(entries ...Entry) {
+	for _, e := range entries {
+		at := now()
+		written, err := encode(at, e)
+		if err != nil && s.broken == nil {
+			s.broken = err
+		}
+		s.st.add(at, e)
+		s.staged = append(s.staged, written)
+		s.lead(e)
+	}
+}
+
+// commit makes what was staged durable, in one transaction. After a failure
+// nothing can be recorded any more: what is on the disk is what counts, and the
+// session must be resumed from there.
+func (s *Session) commit(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.commitLocked(ctx)
+}
+
+func (s *Session) commitLocked(ctx context.Context) error {
+	if s.broken != nil {
+		return s.broken
+	}
+	if len(s.staged) == 0 && !s.headNew {
+		return nil
+	}
+	var head *journal.Head
+	if s.headNew {
+		h := s.head
+		head = &h
+	}
+	// What has happened is recorded, also when nobody wants more of it.
+	if err := s.log.Append(context.WithoutCancel(ctx), head, s.staged...); err != nil {
+		s.broken = fmt.Errorf("the session can go no further, because it cannot be recorded – resume it when that is mended: %w", err)
+		return s.broken
+	}
+	s.staged, s.headNew = nil, false
+	return nil
+}
+
+// record makes entries durable at once.
+func (s *Session) record(ctx context.Context, entries ...Entry) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return ErrClosed
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.stageLocked(entries...)
+	return s.commitLocked(ctx)
+}
+
+// lead keeps what lists show of the session.
+func (s *Session) lead(e Entry) {
+	h := s.head
+	switch e := e.(type) {
+	case Input:
+		if h.Title == "" && !e.Note {
+			h.Title = title(e.Message.Text())
+		}
+	case Start:
+		h.State = "running"
+		labels := map[string]string{"model": e.Model}
+		for k, v := range h.Labels {
+			if k != "model" {
+				labels[k] = v
+			}
+		}
+		h.Labels = labels
+	case End:
+		h.State = string(e.Reason)
+	default:
+		return
+	}
+	s.head, s.headNew = h, true
+}
+
+// title is the first line of a text.
+func title(text string) string {
+	for line := range strings.Lines(text) {
+		if line = strings.Join(strings.Fields(line), " "); line != "" {
+			return line
+		}
+	}
+	return ""
+}
+
+// now is the time as the journal keeps it.
+func now() time.Time { return time.Now().Truncate(time.Millisecond) }
+
+// unrecorded is the recorder of an agent without a journal: its id.
+type unrecorded string
+
+func (u unrecorded) ID() string { return string(u) }
+func (u unrecorded) Append(context.Context, *journal.Head, ...journal.Entry) error {
+	return nil
+}
+func (u unrecorded) Close() error { return nil }

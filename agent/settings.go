@@ -3,6 +3,7 @@ package agent
 import (
 	"time"
 
+	ninelives "github.com/ninelives-ai/ninelives"
 	"github.com/ninelives-ai/ninelives/tool"
 )
 
@@ -31,6 +32,9 @@ type Settings struct {
 	ResultBytes int
 	// Instructions are added to the system prompt.
 	Instructions string
+	// Output is the form that the last answer of a turn must satisfy; nil for
+	// free text.
+	Output *ninelives.Output
 	// Depth is how deep subagents may start subagents.
 	Depth int
 }

@@ -1,0 +1,327 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	ninelives "github.com/ninelives-ai/ninelives"
+	"github.com/ninelives-ai/ninelives/tool"
+)
+
+// job is one call that is about to run.
+type job struct {
+	ninelives.ToolCall
+	tool    *equipped
+	args    []byte
+	needs   []tool.Need
+	verdict tool.Verdict
+	ruling  Ruling
+	mark    []byte
+}
+
+func (j *job) call(t *turn, turn int) *tool.Call {
+	return &tool.Call{ID: j.ID, Arguments: slices.Clone(j.args), Session: t.s.ID(), Turn: turn}
+}
+
+// runCalls runs the first batch of the calls: as many that only read as follow
+// each other, or one that does not. Before a call runs, its intent is durable;
+// what it gave is staged, and becomes durable with what follows it.
+func (t *turn) runCalls(ids []string) error {
+	batch, err := t.batch(ids)
+	if err != nil || len(batch) == 0 {
+		return err
+	}
+	t.s.mu.Lock()
+	turn := t.s.st.turn().Number
+	t.s.mu.Unlock()
+	var intents []Entry
+	for _, j := range batch {
+		if p, ok := j.tool.Tool.(tool.Prober); ok && !j.tool.spec.ReadOnly {
+			mark, err := marked(t.ctx, p, j.call(t, turn))
+			if err != nil {
+				t.answer(failed(j.ToolCall, "the call was not made, because its state before could not be noted: "+oneLine(err.Error())))
+				return nil // a batch with a prober in it has no other call
+			}
+			j.mark = mark
+		}
+		intents = append(intents, Intent{Call: j.ID, Name: j.Name, Arguments: j.args, Mark: j.mark, Files: changedPaths(j.needs)})
+		if j.verdict.Action != tool.ActionAsk {
+			t.after = append(t.after, Calling{Turn: turn, Call: j.ID, Name: j.Name, Arguments: j.args, Needs: j.needs})
+		}
+	}
+	t.s.stage(intents...)
+	if err := t.commit(); err != nil {
+		return err
+	}
+	for i, e := range t.runBatch(batch, turn) {
+		t.answer(e)
+		if err := t.afterTool(batch[i], e, turn); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// answer stages the result of a call.
+func (t *turn) answer(e Effect) {
+	t.s.stage(e)
+	t.after = append(t.after, Called{e})
+}
+
+func (t *turn) afterTool(j *job, e Effect, turn int) error {
+	t.hooked("AfterTool", func(h *Hook) bool { return h.AfterTool != nil }, func(h *Hook) Intervention {
+		return h.AfterTool(t.ctx, j.call(t, turn), e)
+	})
+	return nil
+}
+
+// batch prepares the calls in order until one must not run beside those before
+// it. Calls that cannot be made are answered at once.
+func (t *turn) batch(ids []string) (batch []*job, err error) {
+	t.s.mu.Lock()
+	st := t.s.st
+	tally := st.tally(now()).Clone()
+	var calls []ninelives.ToolCall
+	for _, id := range ids {
+		if c, ok := st.pending(id); ok {
+			calls = append(calls, c.ToolCall)
+		}
+	}
+	t.s.mu.Unlock()
+	for _, c := range calls {
+		e, unknown := t.tools.find(c.Name)
+		if len(batch) > 0 && (e == nil || !e.spec.ReadOnly) {
+			return batch, nil
+		}
+		j, refused := t.prepare(c, e, unknown)
+		if refused != nil {
+			t.answer(*refused)
+			continue
+		}
+		rule := t.set.Guard.BeforeCall(&tally, j.Name, changedPaths(j.needs), now())
+		for rule.Verdict == VerdictWait && len(batch) == 0 {
+			if err := t.wait(rule); err != nil || t.ctx.Err() != nil {
+				return nil, err
+			}
+			rule = t.set.Guard.BeforeCall(&tally, j.Name, changedPaths(j.needs), now())
+		}
+		switch rule.Verdict {
+		case VerdictWait:
+			return batch, nil // those before it need not wait with it
+		case VerdictStop:
+			if len(batch) == 0 {
+				t.s.mu.Lock()
+				t.s.stageLocked(Ruled{Turn: st.turn().Number, Limit: rule.Limit, Message: rule.Message, Stop: true})
+				t.s.mu.Unlock()
+			}
+			return batch, nil
+		case VerdictRefuse:
+			t.after = append(t.after, Guarded{Limit: rule.Limit, Message: rule.Message})
+			t.answer(failed(c, rule.Message))
+			continue
+		}
+		allowed, err := t.allow(j)
+		if err != nil || t.ended() {
+			return nil, err
+		}
+		if !allowed {
+			continue
+		}
+		tally.Begin(j.Name, changedPaths(j.needs), now())
+		batch = append(batch, j)
+		if !e.spec.ReadOnly {
+			return batch, nil
+		}
+	}
+	return batch, nil
+}
+
+// ended reports that somebody has said that the turn is to end.
+func (t *turn) ended() bool {
+	t.s.mu.Lock()
+	defer t.s.mu.Unlock()
+	r := &t.s.st.run
+	return t.ctx.Err() != nil || r.denied || r.stopped != nil
+}
+
+// prepare reads a call; refused is its result if it makes no sense.
+func (t *turn) prepare(c ninelives.ToolCall, e *equipped, unknown string) (j *job, refused *Effect) {
+	refuse := func(text string) (*job, *Effect) {
+		f := failed(c, text)
+		return nil, &f
+	}
+	if e == nil {
+		return refuse(unknown)
+	}
+	args, err := e.check(c.Arguments)
+	if err != nil {
+		return refuse(err.Error())
+	}
+	needs, err := e.needs(args)
+	if err != nil {
+		return refuse(err.Error())
+	}
+	return &job{ToolCall: c, tool: e, args: args, needs: needs}, nil
+}
+
+// wait waits for the rate limiter.
+func (t *turn) wait(rule Ruling) error {
+	if err := t.commit(); err != nil {
+		return err
+	}
+	t.emit(Guarded{Limit: rule.Limit, Message: rule.Message, Wait: rule.Wait})
+	ctx, cancel := t.bounded()
+	defer cancel()
+	timer := time.NewTimer(rule.Wait + time.Millisecond)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+// runBatch runs calls beside each other and gives their effects in order.
+func (t *turn) runBatch(batch []*job, turn int) []Effect {
+	ctx, cancel := t.bounded()
+	defer cancel()
+	effects := make([]Effect, len(batch))
+	type news struct {
+		index  int
+		text   string
+		effect *Effect
+	}
+	told := make(chan news)
+	places := make(chan struct{}, max(1, t.set.ParallelCalls))
+	for i, j := range batch {
+		go func() {
+			places <- struct{}{}
+			e := t.runOne(ctx, j, turn, func(text string) { told <- news{index: i, text: text} })
+			<-places
+			told <- news{index: i, effect: &e}
+		}()
+	}
+	// Every call ends: a tool that does not is given up (see runOne).
+	for left := len(batch); left > 0; {
+		n := <-told
+		if n.effect != nil {
+			effects[n.index] = *n.effect
+			left--
+			continue
+		}
+		t.emit(Output{Call: batch[n.index].ID, Text: n.text})
+	}
+	return effects
+}
+
+// grace is how long a tool has to end that was told to.
+const grace = 10 * time.Second
+
+// runOne runs a call. A tool that panics has failed; one that does not end when
+// it is told to is left behind, and nobody knows what it does.
+func (t *turn) runOne(ctx context.Context, j *job, turn int, output func(string)) Effect {
+	spec := j.tool.spec
+	e := Effect{Call: j.ID, Name: j.Name, Polls: spec.Polls}
+	if ctx.Err() != nil {
+		e.Result = result(j.ToolCall, tool.ErrorResult("not started: it was "+stopWord(ctx)+" before it began; it had no effect"))
+		return e
+	}
+	limit := spec.Timeout
+	if limit <= 0 {
+		limit = t.set.ToolTimeout
+	}
+	ctx, cancel := ctx, context.CancelFunc(func() {})
+	if limit > 0 {
+		ctx, cancel = context.WithTimeoutCause(ctx, limit, &timedOut{limit})
+	}
+	defer cancel()
+	began := time.Now()
+	r, ended := t.carryOut(ctx, j, turn, output)
+	e.Took = time.Since(began)
+	if ctx.Err() != nil && (!ended || r.IsError) {
+		r = stoppedEarly(spec, r, stopWord(ctx))
+	}
+	r = tool.Limit(r, t.set.ResultLines, t.set.ResultBytes, t.a.save)
+	e.Ran = ended
+	e.Result = result(j.ToolCall, r)
+	e.Unknown, e.Changes, e.Summary, e.Diff, e.Saved = r.Unknown, r.Changes, r.Summary, r.Diff, r.Saved
+	return e
+}
+
+func (t *turn) carryOut(ctx context.Context, j *job, turn int, output func(string)) (r tool.Result, ended bool) {
+	call := j.call(t, turn)
+	var mu sync.Mutex
+	open := true
+	call.Output = func(text string) {
+		mu.Lock()
+		defer mu.Unlock()
+		if open {
+			output(text)
+		}
+	}
+	shut := func() {
+		mu.Lock()
+		open = false
+		mu.Unlock()
+	}
+	defer shut()
+	done := make(chan tool.Result, 1)
+	go func() {
+		defer func() {
+			if p := recover(); p != nil {
+				e := tool.ErrorResult("the tool panicked: " + oneLine(fmt.Sprint(p)))
+				if !j.tool.spec.ReadOnly {
+					e = tool.ErrorResult("the tool panicked, and may have had a part of its effect: " + oneLine(fmt.Sprint(p)))
+					e.Unknown = true
+				}
+				done <- e
+			}
+		}()
+		done <- j.tool.Run(ctx, call)
+	}()
+	select {
+	case r = <-done:
+		return r, true
+	case <-ctx.Done():
+	}
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case r = <-done:
+		return r, true
+	case <-timer.C:
+		return tool.ErrorResult("it did not end when it was told to, and was left behind"), false
+	}
+}
+
+// timedOut is why the context of a call ends that took too long.
+type timedOut struct{ after time.Duration }
+
+func (e *timedOut) Error() string { return "it took longer than " + duration(e.after) }
+
+// stopWord says who stopped a call.
+func stopWord(ctx context.Context) string {
+	cause := context.Cause(ctx)
+	var late *timedOut
+	switch {
+	case errors.As(cause, &late):
+		return "stopped after " + duration(late.after) + ", which is its limit,"
+	case errors.Is(cause, context.DeadlineExceeded):
+		return "stopped, because the time of the turn was up,"
+	}
+	return "stopped by the user"
+}
+
+// marked takes the mark of a call; a panic is an error.
+func marked(ctx context.Context, p tool.Prober, c *tool.Call) (mark []byte, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("the tool panicked: %v", r)
+		}
+	}()
+	return p.Mark(ctx, c)
+}

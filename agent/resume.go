@@ -1,0 +1,215 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ninelives-ai/ninelives/journal"
+	"github.com/ninelives-ai/ninelives/tool"
+)
+
+// Resume takes up a session by the beginning of its id; what of its record was
+// damaged is left out (see [Session.Damaged]). If a living process holds it, the
+// error is journal.ErrTaken and says which.
+//
+// An input whose turn never began, or a turn that was cut off, is in
+// [Session.Status]; Continue goes on with it, Turn closes it and begins anew.
+func (a *Agent) Resume(ctx context.Context, id string) (*Session, error) {
+	if err := a.check(); err != nil {
+		return nil, err
+	}
+	if a.journal == nil {
+		return nil, fmt.Errorf("session %s cannot be resumed: there is no journal", id)
+	}
+	log, entries, damaged, err := a.journal.TakeSession(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	s := &Session{a: a, log: log, st: &State{}, damaged: damaged}
+	s.head = journal.Head{State: "open", Labels: map[string]string{}}
+	for _, e := range entries {
+		entry, err := Decode(e)
+		if err != nil {
+			s.damaged = append(s.damaged, journal.Damage{Session: log.ID(), Seq: int(e.Seq), Err: err})
+			continue
+		}
+		s.st.add(e.At, entry)
+		s.lead(entry)
+	}
+	s.headNew = false
+	s.dir = s.st.opening.Directory
+	if s.dir == "" {
+		s.dir = a.dir
+	}
+	s.head.Labels["directory"] = s.dir
+	if p := s.st.opening.Parent; p != "" {
+		s.head.Labels["parent"] = p
+	}
+	for _, d := range s.damaged {
+		s.said = append(s.said, "a part of the session's record is damaged and was left out: "+oneLine(d.Error()))
+	}
+	s.started(ctx)
+	return s, nil
+}
+
+// started and ended tell the hooks of the session's life.
+func (s *Session) started(ctx context.Context) {
+	for i := range s.a.hooks {
+		if h := &s.a.hooks[i]; h.SessionStart != nil {
+			s.guard(h, "SessionStart", func() { h.SessionStart(For(ctx, s.ID(), 0), s.ID(), s.dir) })
+		}
+	}
+}
+
+func (s *Session) ended(ctx context.Context) {
+	for i := range s.a.hooks {
+		if h := &s.a.hooks[i]; h.SessionEnd != nil {
+			s.guard(h, "SessionEnd", func() { h.SessionEnd(For(ctx, s.ID(), 0), s.ID()) })
+		}
+	}
+}
+
+// guard calls a hook outside of a turn; that it panicked is told with the next.
+func (s *Session) guard(h *Hook, node string, call func()) {
+	defer func() {
+		if r := recover(); r != nil {
+			s.mu.Lock()
+			s.said = append(s.said, fmt.Sprintf("the hook %q failed at %s: %s", h.Name, node, oneLine(fmt.Sprint(r))))
+			s.mu.Unlock()
+		}
+	}()
+	call()
+}
+
+// resume goes on with the last turn, or begins the one whose input was accepted.
+func (t *turn) resume() error {
+	t.s.mu.Lock()
+	st := t.s.st
+	var turn Turn
+	if len(st.turns) > 0 {
+		turn = *st.turn()
+	}
+	unbegun := false // an input that was to begin a turn waits for it
+	for _, in := range st.waiting {
+		unbegun = unbegun || in.Via == ViaTurn
+	}
+	end := st.resumable()
+	t.s.mu.Unlock()
+	switch {
+	case unbegun:
+		if err := t.closeInterrupted(); err != nil {
+			return err
+		}
+		return t.start(t.s.missed())
+	case end == nil:
+		return ErrNothing
+	}
+	var with []Entry
+	if end.Limit != "" {
+		with = append(with, Grant{Turn: turn.Number, Limit: end.Limit})
+	}
+	return t.enter(Start{Turn: turn.Number, Resumes: true}, with...)
+}
+
+// closeInterrupted ends a turn whose process died, before another one begins.
+func (t *turn) closeInterrupted() error {
+	t.s.mu.Lock()
+	st := t.s.st
+	open := st.open()
+	var cut []string
+	if open {
+		cut = ids(st.unanswered(), func(c pendingCall) bool { return c.intent != nil })
+	}
+	t.s.mu.Unlock()
+	if !open {
+		return nil
+	}
+	t.tools = t.a.toolbox()
+	t.set = t.a.settings
+	if err := t.settle(cut, false); err != nil {
+		return err
+	}
+	t.s.mu.Lock()
+	e := End{Turn: st.turn().Number, Reason: ReasonInterrupted, FailedTurn: true, Message: "the turn was cut off: its process died"}
+	for _, c := range st.unanswered() {
+		effect := notRun(c.ToolCall, e)
+		t.s.stageLocked(effect)
+		t.after = append(t.after, Called{effect})
+	}
+	t.s.stageLocked(e)
+	t.s.noteLocked(endNote(e))
+	t.s.mu.Unlock()
+	return t.commit()
+}
+
+// settle finds out what became of calls that were cut off. What is done has
+// its result, what never began may simply run, and of the rest nobody can say
+// more than that it is unknown: it is never made again by the program.
+func (t *turn) settle(ids []string, again bool) error {
+	for _, id := range ids {
+		t.s.mu.Lock()
+		c, ok := t.s.st.pending(id)
+		turn := t.s.st.turn().Number
+		t.s.mu.Unlock()
+		if !ok || c.intent == nil {
+			continue
+		}
+		e, unknown := t.tools.find(c.Name)
+		if e == nil {
+			t.answer(t.unknown(c, unknown))
+			continue
+		}
+		standing, r := StandingOf(t.ctx, e.Tool, &tool.Call{ID: c.ID, Arguments: c.intent.Arguments, Session: t.s.ID(), Turn: turn}, c.intent.Mark)
+		switch {
+		case standing == tool.StandingDone:
+			r = tool.Limit(r, t.set.ResultLines, t.set.ResultBytes, t.a.save)
+			t.answer(Effect{
+				Call: c.ID, Name: c.Name, Ran: true, Polls: e.spec.Polls, Result: result(c.ToolCall, r), Changes: r.Changes,
+				Summary: r.Summary, Diff: r.Diff, Saved: r.Saved, Unknown: r.Unknown,
+			})
+		case standing == tool.StandingUnknown:
+			t.answer(t.unknown(c, ""))
+		case !again || t.ended():
+			t.answer(failed(c.ToolCall, "not started: the program died before this call was made; it had no effect"))
+		default:
+			// It had no effect: it is made now, judged anew.
+			if err := t.runCalls([]string{c.ID}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// unknown is the effect of a call of which nobody can say what became of it.
+func (t *turn) unknown(c pendingCall, more string) Effect {
+	text := noTwice
+	if more != "" {
+		text += " (" + more + ")"
+	}
+	e := failed(c.ToolCall, text)
+	e.Unknown = true
+	return e
+}
+
+// StandingOf says what is known of a call that was cut off: a tool that only
+// reads has not been asked, one that can find out is asked, of any other nobody
+// can say.
+func StandingOf(ctx context.Context, t tool.Tool, c *tool.Call, mark []byte) (s tool.Standing, r tool.Result) {
+	if t.Spec().ReadOnly {
+		return tool.StandingNotStarted, tool.Result{}
+	}
+	p, ok := t.(tool.Prober)
+	if !ok {
+		return tool.StandingUnknown, tool.Result{}
+	}
+	defer func() {
+		if recover() != nil {
+			s, r = tool.StandingUnknown, tool.Result{}
+		}
+	}()
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	return p.Probe(ctx, c, mark)
+}
