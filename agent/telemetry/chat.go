@@ -40,7 +40,7 @@ func (r *recorder) beforeModel(ctx context.Context, p agent.Purpose, req *nineli
 	if t := r.turns[session]; t != nil {
 		ctx = t.ctx
 		if asked == "" {
-			_, asked = ofCandidate(t.model)
+			asked = t.model
 		}
 	}
 	name := opChat

@@ -32,7 +32,7 @@ func New(tracers trace.TracerProvider, meters metric.MeterProvider, opts ...Opti
 	if err != nil {
 		return agent.Hook{}, err
 	}
-	r := &recorder{tracer: tracers.Tracer(scope), meters: m, turns: map[string]*turn{}, chats: map[chatKey]*chat{}, calls: map[callKey]call{}}
+	r := &recorder{tracer: tracers.Tracer(scope), meters: m, turns: map[string]*turn{}, chats: map[chatKey]*chat{}, calls: map[callKey]call{}, started: map[string]agent.Started{}}
 	for _, o := range opts {
 		o(r)
 	}
@@ -59,12 +59,14 @@ type recorder struct {
 	turns map[string]*turn // by session
 	chats map[chatKey]*chat
 	calls map[callKey]call
+	// started is what was told of a turn before its span begins, by session.
+	started map[string]agent.Started
 }
 
 type turn struct {
 	ctx   context.Context // with the span
 	span  trace.Span
-	model string
+	model string // that was asked for
 }
 
 type callKey struct{ session, id string }
@@ -92,9 +94,18 @@ func (r *recorder) turnStart(ctx context.Context, s *agent.State, input string) 
 			ctx = r.turns[parent].ctx
 		}
 	}
+	begun := r.started[session]
+	delete(r.started, session)
+	if begun.Resumes {
+		attrs = append(attrs, keyResumes.Bool(true))
+	}
+	_, model := ofCandidate(begun.Model)
+	if model != "" {
+		attrs = append(attrs, keyRequestModel.String(model))
+	}
 	r.drop(session)
 	ctx, span := r.tracer.Start(ctx, opAgent+" "+agentName, trace.WithAttributes(attrs...))
-	r.turns[session] = &turn{ctx: ctx, span: span}
+	r.turns[session] = &turn{ctx: ctx, span: span, model: model}
 	return agent.Intervention{}
 }
 
@@ -191,20 +202,15 @@ func (r *recorder) event(ctx context.Context, e agent.Event) {
 	session, _ := agent.Whose(ctx)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if e, ok := e.(agent.Started); ok {
+		r.started[session] = e
+		return
+	}
 	t := r.turns[session]
 	if t == nil {
 		return
 	}
 	switch e := e.(type) {
-	case agent.Started:
-		t.model = e.Model
-		t.span.SetAttributes(keyTurn.Int(e.Turn))
-		if e.Resumes {
-			t.span.SetAttributes(keyResumes.Bool(true))
-		}
-		if _, model := ofCandidate(e.Model); model != "" {
-			t.span.SetAttributes(keyRequestModel.String(model))
-		}
 	case agent.Compacted:
 		t.span.AddEvent("ninelives.compaction", trace.WithAttributes(
 			keyTier.Int(e.Tier), keyWhy.String(e.Why), keyBefore.Int(e.Before), keyAfter.Int(e.After), keyStrike.Bool(e.Strike)))

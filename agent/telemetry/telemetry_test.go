@@ -122,8 +122,8 @@ const secret = "hunter2"
 // play is a turn: a request that is healed, a call, and the end.
 func play(b bench) {
 	ctx := agent.For(context.Background(), "s1", 3)
-	b.TurnStart(ctx, nil, "the password is "+secret)
 	b.Event(ctx, agent.Started{Session: "s1", Turn: 3, Model: "anthropic/claude-sonnet-4-6"})
+	b.TurnStart(ctx, nil, "the password is "+secret)
 
 	b.BeforeModel(ctx, agent.PurposeStep, &ninelives.Request{Messages: []ninelives.Message{ninelives.UserText("the password is " + secret)}})
 	say := func(ev ninelives.Event) {
