@@ -18,8 +18,11 @@ import (
 func (p Permissions) Judge(spec Spec, needs []Need) Verdict {
 	worst := Verdict{Action: ActionAllow}
 	asked := 0
-	for _, need := range needs {
+	for i, need := range needs {
 		v := p.judge(spec, need)
+		if i == 0 {
+			worst.Why = v.Why
+		}
 		if v.Action == ActionAsk {
 			asked++
 		}
