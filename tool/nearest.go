@@ -3,15 +3,12 @@ package tool
 import (
 	"errors"
 	"fmt"
-	"regexp"
+	"strconv"
 	"strings"
 )
 
 // nearText is how much of a file is searched for what was perhaps meant.
 const nearText = 2 << 20
-
-// numbered is a line that was copied with its number from read_file.
-var numbered = regexp.MustCompile(`^\s*\d+\t`)
 
 // notFound says why an edit does not fit, as exactly as can be told: what is
 // the same but for whitespace, else the lines that are most alike.
@@ -51,14 +48,16 @@ func splitLines(text string) []string {
 	return lines
 }
 
+// stripNumbers takes the numbers off lines that were copied with those of
+// read_file; nil if they were not.
 func stripNumbers(lines []string) []string {
 	var out []string
 	for _, l := range lines {
-		m := numbered.FindString(l)
-		if m == "" {
+		number, rest, ok := strings.Cut(l, "\t")
+		if _, err := strconv.Atoi(strings.TrimSpace(number)); !ok || err != nil {
 			return nil
 		}
-		out = append(out, l[len(m):])
+		out = append(out, rest)
 	}
 	return out
 }
