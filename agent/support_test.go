@@ -20,7 +20,7 @@ type scene func(ctx context.Context, req *ninelives.Request, yield func(ninelive
 // script is a model that plays its scenes one after the other, and the last one
 // for ever.
 type script struct {
-	name  string
+	name   string
 	scenes []scene
 
 	mu       sync.Mutex
@@ -146,6 +146,8 @@ func opened(t testing.TB, m ninelives.Model, opts ...Option) *Session {
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
+
+type seq = iter.Seq2[Event, error]
 
 // played is what a turn has told.
 type played struct {
