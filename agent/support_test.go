@@ -296,3 +296,52 @@ func spokenBy(messages []ninelives.Message, role ninelives.Role) (list []string)
 	}
 	return list
 }
+
+// recorded is a recorder that remembers what was written, and fails where it is
+// to: from the failAt-th write on.
+type recorded struct {
+	recorder
+	failAt int
+	err    error
+
+	mu     sync.Mutex
+	writes [][]string
+	tried  int
+}
+
+func (r *recorded) Append(ctx context.Context, h *journal.Head, entries ...journal.Entry) error {
+	r.mu.Lock()
+	r.tried++
+	fails := r.failAt > 0 && r.tried >= r.failAt
+	r.mu.Unlock()
+	if fails {
+		return r.err
+	}
+	err := r.recorder.Append(ctx, h, entries...)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var kinds []string
+	for _, e := range entries {
+		kinds = append(kinds, e.Kind)
+	}
+	r.writes = append(r.writes, kinds)
+	return err
+}
+
+func (r *recorded) transactions() (list []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, kinds := range r.writes {
+		list = append(list, strings.Join(kinds, " "))
+	}
+	return list
+}
+
+func (r *recorded) kinds() (list []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, kinds := range r.writes {
+		list = append(list, kinds...)
+	}
+	return list
+}
