@@ -106,6 +106,9 @@ func (w *Workspace) resolve(name string, follow bool) (string, error) {
 		case err != nil:
 			return "", fmt.Errorf("cannot look at %s: %w", visible(next), cause(err))
 		case info.Mode().Type() != fs.ModeSymlink:
+			if len(rest) > 0 && !info.IsDir() {
+				return "", fmt.Errorf("%s does not exist: %s is %s, not a directory", visible(name), visible(next), kindOf(info.Mode()))
+			}
 			done = next
 			continue
 		}

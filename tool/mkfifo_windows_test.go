@@ -1,0 +1,5 @@
+package tool
+
+import "errors"
+
+func mkfifo(string) error { return errors.ErrUnsupported }
