@@ -43,6 +43,8 @@ type Calling struct {
 	Arguments []byte
 	Needs     []tool.Need
 	Diff      string
+	// Asked: it runs only if a person says so; Asking follows.
+	Asked bool
 }
 
 // Output is what a running call has written, for people to watch.

@@ -82,7 +82,7 @@ func (t *turn) askPerson(j *job, turn int) (bool, error) {
 	if err := t.commit(); err != nil {
 		return false, err
 	}
-	t.emit(Calling{Turn: turn, Call: j.ID, Name: j.Name, Arguments: j.args, Needs: j.needs, Diff: q.Diff})
+	t.emit(Calling{Turn: turn, Call: j.ID, Name: j.Name, Arguments: j.args, Needs: j.needs, Diff: q.Diff, Asked: true})
 	t.emit(Asking{Question: q})
 	if t.ctx.Err() != nil {
 		return false, nil
