@@ -211,7 +211,7 @@ func unknown(s *FileState) bool { return s != nil && s.Hash == "" && s.kind() !=
 // sets the modes of directories last, since one may forbid what is to be done
 // in it.
 func (r *restoration) act() error {
-	slices.SortFunc(r.todo, func(a, b *target) int { return order(a.path, b.path) })
+	slices.SortFunc(r.todo, func(a, b *target) int { return comparePaths(a.path, b.path) })
 	for _, t := range r.todo {
 		if t.remains() {
 			if err := r.w.root.Chmod(t.path, t.now.perm()|0o700); err != nil {

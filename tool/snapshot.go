@@ -115,7 +115,7 @@ func (w *Workspace) survey(ctx context.Context, began *view) (*view, error) {
 		if began == nil && len(v.entries) >= trackSeen {
 			return errFull
 		}
-		if began != nil && began.end != "" && order(rel, began.end) > 0 {
+		if began != nil && began.end != "" && comparePaths(rel, began.end) > 0 {
 			return errFull
 		}
 		v.end = rel
@@ -211,7 +211,7 @@ func (w *Workspace) changes(before, after *view) []Change {
 			changes = append(changes, Change{Path: rel, After: copied(a)})
 		}
 	}
-	slices.SortFunc(changes, func(a, b Change) int { return order(a.Path, b.Path) })
+	slices.SortFunc(changes, func(a, b Change) int { return comparePaths(a.Path, b.Path) })
 	return changes
 }
 
@@ -271,8 +271,8 @@ func (l *looks) slim(v *view) {
 	l.pack.slim(alive)
 }
 
-// order compares paths as the walk meets them: a directory, what is in it,
+// comparePaths compares paths as the walk meets them: a directory, what is in it,
 // its next neighbour.
-func order(a, b string) int {
+func comparePaths(a, b string) int {
 	return slices.Compare(strings.Split(a, "/"), strings.Split(b, "/"))
 }
