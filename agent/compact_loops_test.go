@@ -157,13 +157,13 @@ func TestTheRequestForASummaryOverflowsAndIsMadeSmaller(t *testing.T) {
 func TestALongSessionIsNotCompactedAtEveryStep(t *testing.T) {
 	s := &session{c: DefaultSettings().Compaction, x: Context{Window: 200000, Reserve: 32000, Overhead: 8000}}
 	s.add(ninelives.UserText("Port it."))
-	for i := range 2000 {
+	for i := range 800 {
 		s.add(step(i, strings.Repeat("o", 3000))...)
 		s.add(ninelives.AssistantText(strings.Repeat("t", 600)))
 		s.request(t, good)
 	}
-	if s.entries > 200 || s.requests > 200 || s.overflows > 0 {
-		t.Errorf("2000 steps: %d compactions, %d requests", s.entries, s.requests)
+	if s.entries > 80 || s.requests > 80 || s.overflows > 0 {
+		t.Errorf("800 steps: %d compactions, %d requests", s.entries, s.requests)
 	}
 }
 

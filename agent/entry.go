@@ -70,8 +70,10 @@ type Start struct {
 	// Settings are the numbers that the turn is decided by; it keeps those that
 	// it began with. Instructions are left out: they are in System.
 	Settings Settings `json:"settings,omitzero"`
-	// Overhead is what System and the tools need of the window, in tokens.
+	// Overhead is what System and the tools need of the window, in tokens; Reserve
+	// is what is kept free of it for the answer.
 	Overhead int `json:"overhead,omitzero"`
+	Reserve  int `json:"reserve,omitzero"`
 	// System is the instruction that the turn works under; it is the same for
 	// all of its requests, so that the provider's cache holds.
 	System string `json:"system,omitzero"`

@@ -59,7 +59,7 @@ func (m *Memory) refineIn(ctx context.Context, dir *memoryDir) (again time.Time,
 	var before dreamed
 	var text string
 	var loose []entry
-	due := false
+	claimed := false
 	err = dir.locked(ctx, false, func(d *openDir) error {
 		if text, err = d.read(); err != nil {
 			return err
@@ -70,17 +70,17 @@ func (m *Memory) refineIn(ctx context.Context, dir *memoryDir) (again time.Time,
 				loose = append(loose, e)
 			}
 		}
-		if time := before.At.Add(m.settings.Every); time.After(now) {
-			again = time
+		if due := before.At.Add(m.settings.Every); now.Before(due) {
+			again = due
 			return nil
 		}
 		if len(loose) < 2 || before.Hash == hashOf(text) {
 			return nil
 		}
-		due = true
+		claimed = true
 		return d.setDreamed(dreamed{At: now, Hash: before.Hash})
 	})
-	if err != nil || !due {
+	if err != nil || !claimed {
 		return again, err
 	}
 	model := m.model()

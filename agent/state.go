@@ -39,6 +39,7 @@ type State struct {
 	signature string
 	window    int // that the last turn was planned for
 	overhead  int
+	reserve   int
 	learnt    int // what a provider has said of its window; zero for nothing
 	rules     []tool.Rule
 	usage     ninelives.Usage
@@ -171,7 +172,7 @@ func (s *State) tally(at time.Time) *Tally {
 
 // context is what compaction looks at.
 func (s *State) context() Context {
-	return Context{Messages: s.view, Through: s.through, Overhead: s.overhead, Window: s.window, Strikes: s.strikes}
+	return Context{Messages: s.view, Through: s.through, Overhead: s.overhead, Window: s.window, Reserve: s.reserve, Strikes: s.strikes}
 }
 
 // add takes one entry up. It fails for nothing: an entry that does not fit,
@@ -276,7 +277,7 @@ func (s *State) addToTurn(at time.Time, e Entry) {
 // start begins a turn, or goes on with the last one; before is when the entry
 // before it was recorded.
 func (s *State) start(at, before time.Time, e Start) {
-	s.window, s.overhead, s.model, s.signature = e.Window, e.Overhead, e.Model, e.Signature
+	s.window, s.overhead, s.reserve, s.model, s.signature = e.Window, e.Overhead, e.Reserve, e.Model, e.Signature
 	if e.Mode != "" {
 		s.mode = e.Mode
 	}
@@ -428,8 +429,8 @@ func (s *State) compact(e Compaction) {
 	}
 	if e.Strike {
 		s.strikes++
-	} else if e.View != nil {
-		s.strikes = 0
+	} else if e.Tier == 2 || e.Tier == 3 {
+		s.strikes = 0 // a summary was taken: what is done without a model proves nothing
 	}
 	s.compactions = append(slices.Clip(s.compactions), compacted{e, len(s.messages)})
 	s.view, s.through = e.Apply(s.view, s.through)

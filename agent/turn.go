@@ -90,6 +90,7 @@ func (t *turn) enter(e Start, with ...Entry) error {
 		t.s.stageLocked(ModelChange{Model: e.Model, Signature: e.Signature})
 	}
 	e.Window, _ = t.set.Compaction.WindowOf(candidate, st.learnt)
+	e.Reserve = ReserveOf(candidate, e.Window, 0)
 	e.Settings = t.set
 	e.Settings.Instructions = ""
 	e.System = text

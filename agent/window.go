@@ -17,7 +17,7 @@ type Context struct {
 	// Estimate of the messages that were sent.
 	Overhead int
 	// Window is the context window in tokens (see [CompactionSettings.WindowOf]),
-	// Reserve what is kept free of it for the answer: the output cap that is set.
+	// Reserve what is kept free of it for the answer (see [ReserveOf]).
 	Window, Reserve int
 	// Strikes counts the strikes since a summary was last taken or the model was
 	// changed.
@@ -70,6 +70,20 @@ func (c *CompactionSettings) WindowOf(candidate ninelives.Candidate, learnt int)
 		return learnt, "learnt"
 	}
 	return c.DefaultWindow, "default"
+}
+
+// ReserveOf is what is kept free of a window for the answer, in tokens: limit
+// where an output cap is set, else the candidate's largest answer, for providers
+// count that against the window before there is an answer. That is a third of
+// the window at most; where nobody knows, it is an eighth.
+func ReserveOf(candidate ninelives.Candidate, window, limit int) int {
+	switch {
+	case limit > 0:
+		return limit
+	case candidate.MaxOutput > 0:
+		return min(candidate.MaxOutput, window/3)
+	}
+	return window / 8
 }
 
 func (x *Context) tokens() int { return x.Overhead + Estimate(x.Messages...) }

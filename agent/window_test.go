@@ -39,6 +39,17 @@ func TestTheWindowIsFoundInThisOrder(t *testing.T) {
 	}
 }
 
+func TestTheReserveIsTheOutputCapAndNoFlatNumber(t *testing.T) {
+	for _, row := range []struct{ window, output, limit, want int }{
+		{200000, 64000, 0, 64000}, {200000, 64000, 8000, 8000}, {8192, 8192, 0, 2730}, {16000, 0, 0, 2000},
+	} {
+		c := ninelives.Candidate{Capabilities: ninelives.Capabilities{MaxOutput: row.output}}
+		if got := ReserveOf(c, row.window, row.limit); got != row.want {
+			t.Errorf("%+v: %d", row, got)
+		}
+	}
+}
+
 func TestTheEstimateAddsUp(t *testing.T) {
 	h := history(10, 333)
 	if a, b := Estimate(h...), Estimate(h[:7]...)+Estimate(h[7:]...); a != b {

@@ -19,6 +19,9 @@ var waiters = map[string]string{
 	"chaos/play.go":          "a fault that is a delay",
 	"cmd/ninelives/input.go": "input on a pipe",
 	"journal/owner.go":       "the lock of another process",
+	"agent/memory.go":        "a session to be idle",
+	"agent/memory_file.go":   "the lock of another process",
+	"agent/calls.go":         "the clock of a call, and a place of the rate limiter",
 }
 
 // dice are the files outside this package that may use chance, and for what.

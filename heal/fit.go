@@ -13,15 +13,20 @@ type fit struct {
 }
 
 // tight says that a candidate's window does not hold the request and the
-// answer that the caller allows for, and how many tokens of input would leave
-// room for an answer: an eighth of the window where the caller set no limit. A
-// limit out of all proportion to the window takes half of it.
+// answer that may be given, and how many tokens of input would leave room for
+// it. An answer may be as long as the caller allows, else as the candidate's
+// largest, for providers count that against the window before there is an
+// answer. A limit out of all proportion to the window takes a part of it; where
+// nobody knows, an eighth is left.
 func tight(c *ninelives.Candidate, f *Facts) (room int, is bool) {
-	reserve := min(f.MaxTokens, c.Window/2)
+	reserve := min(c.MaxOutput, c.Window/3)
+	if f.MaxTokens > 0 {
+		reserve = min(f.MaxTokens, c.Window/2)
+	}
 	if !windowKnown(c) || f.Input <= c.Window-reserve {
 		return 0, false
 	}
-	if f.MaxTokens == 0 {
+	if reserve == 0 {
 		reserve = c.Window / 8
 	}
 	return c.Window - reserve, true

@@ -49,9 +49,13 @@ func TestFailoverToASmallerWindowSendsWhatFits(t *testing.T) {
 
 func TestTheAnswersLimitIsKeptFree(t *testing.T) {
 	bubble(t, func(t *testing.T, t0 time.Time) {
-		for _, row := range []struct{ max, window, room int }{{30, 160, 130}, {1000, 160, 80}, {30, 180, 0}} {
+		for _, row := range []struct{ max, output, window, room int }{
+			{30, 0, 160, 130}, {1000, 0, 160, 80}, {30, 0, 180, 0},
+			{0, 30, 160, 130}, {0, 1000, 180, 120}, {0, 30, 180, 0}, {10, 1000, 160, 0},
+		} {
 			var rooms []int
 			a := sized(model("a", says("hello")), row.window)
+			a.candidate.MaxOutput = row.output
 			req := long(&rooms, shortened)
 			req.MaxTokens = row.max
 			watch(t.Context(), healed(a), req)

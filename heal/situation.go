@@ -76,6 +76,7 @@ func (s *Situation) candidate(i int) (r row) {
 	r.say(c.Unfit, "unfit")
 	r.say(c.OnRefusal, "on refusal")
 	r.say(c.Candidate.Window > 0, "window %d (%s)", c.Candidate.Window, c.Candidate.WindowSource)
+	r.say(c.Candidate.MaxOutput > 0, "answers of %d", c.Candidate.MaxOutput)
 	r.say(!c.Candidate.Tools, "no tools")
 	r.say(!c.Candidate.Images, "no images")
 	r.say(c.Candidate.Local, "local")

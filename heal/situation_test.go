@@ -98,7 +98,7 @@ func TestSituationLeavesNothingOutThatCounts(t *testing.T) {
 	vary("Capabilities.", func(s *Situation) reflect.Value {
 		s.Candidates[1].Candidate.Window = 1 // without one its source says nothing
 		return reflect.ValueOf(&s.Candidates[1].Candidate.Capabilities).Elem()
-	}, "MaxOutput", "Files", "Prefill", "Schema", "Replay", "ReplayField") // no decision's cause
+	}, "Files", "Prefill", "Schema", "Replay", "ReplayField") // no decision's cause
 	vary("Attempt.", func(s *Situation) reflect.Value { return reflect.ValueOf(&s.Attempts[0]).Elem() })
 	vary("Change.", func(s *Situation) reflect.Value { return reflect.ValueOf(&s.Attempts[0].Change).Elem() })
 	vary("Fault.", func(s *Situation) reflect.Value { return reflect.ValueOf(s.Attempts[0].Fault).Elem() },
