@@ -52,6 +52,10 @@ type Call struct {
 	// Session and Turn are whose call it is.
 	Session string
 	Turn    int
+	// Mode and Profile are what the call was judged under: commands are confined
+	// accordingly. Empty means ask and standard.
+	Mode    Mode
+	Profile Profile
 	// Output, if set, is told of output while the call runs, for people to
 	// watch. It may be called from any goroutine until Run returns.
 	Output func(text string)
