@@ -366,7 +366,7 @@ func (u *ui) finished(err error) {
 		u.print(block{kind: blockWarning, head: "you stopped the turn; what was done stays done"})
 	case e.Reason == agent.ReasonRefused:
 		u.print(block{kind: blockWarning, head: cmp.Or(e.Message, "the model declined")})
-	default:
+	case u.standing.Failed == nil: // else the offer to go on says it
 		u.print(block{kind: blockError, head: endLine(&e.End)})
 	}
 	if len(e.Changed) > 0 {

@@ -58,17 +58,26 @@ var (
 	trailing = regexp.MustCompile("(?:\x1b\\[[0-9;]*m| )+$")
 )
 
-// colors keeps the colours of a rendered line and nothing else that a terminal obeys.
+// colors keeps the colours of a rendered line and nothing else that a terminal
+// obeys: a text can spell a control character as an entity.
 func colors(line string, color bool) string {
 	if !strings.Contains(line, "\x1b") {
-		return line
+		return visible(line)
 	}
-	return escape.ReplaceAllStringFunc(line, func(e string) string {
-		if color && strings.HasPrefix(e, "\x1b[") {
-			return e
+	var b strings.Builder
+	for line != "" {
+		at := escape.FindStringIndex(line)
+		if at == nil {
+			break
 		}
-		return ""
-	})
+		b.WriteString(visible(line[:at[0]]))
+		if e := line[at[0]:at[1]]; color && strings.HasPrefix(e, "\x1b[") {
+			b.WriteString(e)
+		}
+		line = line[at[1]:]
+	}
+	b.WriteString(visible(line))
+	return b.String()
 }
 
 // trimRight takes the blanks from the end of a line that a renderer filled up.
@@ -101,7 +110,7 @@ func markdownStyle(color bool) ansi.StyleConfig {
 	if !color {
 		bold = ansi.StylePrimitive{BlockPrefix: "**", BlockSuffix: "**"}
 		italic = ansi.StylePrimitive{BlockPrefix: "*", BlockSuffix: "*"}
-		code = ansi.StylePrimitive{BlockPrefix: "`", BlockSuffix: "`"}
+		code = ansi.StylePrimitive{Prefix: "`", Suffix: "`"}
 	}
 	head := func(marks string) ansi.StyleBlock {
 		b := ansi.StyleBlock{StylePrimitive: ansi.StylePrimitive{Prefix: marks}}

@@ -132,8 +132,6 @@ func (u *ui) update(at time.Time, msg any) []any {
 		return u.key(msg)
 	case tea.PasteMsg:
 		return u.paste(msg.Content)
-	case tea.ResumeMsg:
-		u.redraw = true
 	case opened:
 		u.open(msg)
 	case events:
@@ -153,7 +151,10 @@ func (u *ui) update(at time.Time, msg any) []any {
 			u.print(block{kind: blockError, head: "this could not be sent: " + msg.err.Error()})
 			u.putBack(msg.text)
 		} else if u.turn == nil && u.standing.Waiting > 0 { // it missed the end of the turn
-			return u.begin(next{}, "")
+			if u.standing.Failed == nil {
+				return u.begin(next{}, "")
+			}
+			u.offer()
 		}
 	case told:
 		for _, b := range msg.blocks {

@@ -128,7 +128,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	case ctx.Err() != nil || d.ui.quitting:
 		return nil
 	case err != nil:
-		return fmt.Errorf("the terminal has gone: %w", errors.Join(err))
+		return fmt.Errorf("the terminal has gone: %w", err)
 	}
 	return nil
 }

@@ -95,7 +95,9 @@ func wrap(s string, width int) []string {
 			out = append(out, line)
 			continue
 		}
-		out = append(out, strings.Split(ansi.Wrap(line, width, ""), "\n")...)
+		for part := range strings.SplitSeq(ansi.Wrap(line, width, ""), "\n") {
+			out = append(out, hardWrap(part, width)...) // blanks before a long word are not counted above
+		}
 	}
 	return out
 }
@@ -129,6 +131,9 @@ func width(s string) int { return ansi.StringWidth(s) }
 // lastLines gives the end of a text: at most n lines, and whether there was more.
 func lastLines(s string, n int) (string, bool) {
 	s = strings.TrimRight(s, "\n")
+	if n <= 0 {
+		return "", s != ""
+	}
 	at := len(s)
 	for range n {
 		i := strings.LastIndexByte(s[:at], '\n')

@@ -38,6 +38,9 @@ func (u *ui) live(room int) []string {
 	}
 	var below []string
 	for _, c := range t.calls {
+		if len(u.dialogs) > 0 && u.dialogs[0].question != nil && u.dialogs[0].question.Call == c.id {
+			continue // the dialog shows it
+		}
 		below = append(below, u.callView(&c)...)
 	}
 	below = below[max(0, len(below)-room):]
@@ -115,7 +118,7 @@ func (u *ui) bottomView() (lines []string, cursor position) {
 	room := max(u.h-len(lines)-2, 3)
 	switch {
 	case len(u.dialogs) > 0:
-		part, at := u.dialogView(max(room-2, 4))
+		part, at := u.dialogView(max(room-1, 4))
 		if at != nil {
 			cursor = position{at.x, len(lines) + at.y}
 			lines = append(lines, part...)
