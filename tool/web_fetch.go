@@ -117,6 +117,11 @@ func fetchClient(hosts []string) *http.Client {
 				if allowed(hosts, address) {
 					return free.DialContext(ctx, network, address)
 				}
+				if ap, err := netip.ParseAddrPort(address); err == nil {
+					if why := private(ap.Addr()); why != nil {
+						return nil, &refusedAddress{why} // also where the machine has no such network
+					}
+				}
 				return guarded.DialContext(ctx, network, address)
 			},
 			DisableKeepAlives:      true,
@@ -303,12 +308,13 @@ func markdown(u *url.URL, body []byte) (string, error) {
 	if err != nil {
 		return "", errors.New("holds HTML that cannot be read")
 	}
+	title := titleOf(doc) // before the head is taken away
 	text, err := htmltomarkdown.ConvertNode(doc, converter.WithDomain(u.Scheme+"://"+u.Host))
 	if err != nil {
 		return "", errors.New("holds HTML that cannot be made text")
 	}
 	out := strings.TrimSpace(strings.ToValidUTF8(string(text), "\ufffd"))
-	if title := titleOf(doc); title != "" {
+	if title != "" {
 		out = "Title: " + title + "\n\n" + out
 	}
 	if out == "" {
