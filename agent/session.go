@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -326,6 +327,12 @@ func (s *Session) stageLocked(entries ...Entry) {
 		written, err := encode(at, e)
 		if err != nil && s.broken == nil {
 			s.broken = err
+		}
+		if bytes.Contains(written.Data, []byte("\uFFFD")) {
+			// Bytes that are no UTF-8 are lost in the record, which is what counts.
+			if read, err := Decode(written); err == nil {
+				e = read
+			}
 		}
 		s.st.add(at, e)
 		s.staged = append(s.staged, written)

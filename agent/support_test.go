@@ -5,9 +5,13 @@ import (
 	"fmt"
 	"iter"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	ninelives "github.com/ninelives-ai/ninelives"
 	"github.com/ninelives-ai/ninelives/journal"
@@ -345,3 +349,20 @@ func (r *recorded) kinds() (list []string) {
 	}
 	return list
 }
+
+// stateText writes all of a state that anybody can ask it for, for comparison.
+func stateText(t testing.TB, s *State) string {
+	t.Helper()
+	usage, cost := s.Usage()
+	tally := s.Tally()
+	text, err := json.Marshal([]any{
+		s.Messages(), s.View(), s.Turns(), s.Waiting(), s.Opening(), s.Mode(), s.Rules(), usage, cost, tally, s.Todo(),
+		s.through, s.tokens, s.window, s.overhead, s.strikes, s.accepted, s.undone, decide(s, s.last), len(s.run.calls),
+	}, form, jsontext.Multiline(true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return zone.ReplaceAllString(string(text), `"time"`) // instants, in whatever zone
+}
+
+var zone = regexp.MustCompile(`"\d{4}-\d\d-\d\dT[^"]*"`)
