@@ -102,7 +102,10 @@ func (c *CompactionSettings) goal(p *plan, why string, force bool) goal {
 		room = min(room, p.tokens()-1)
 	}
 	g := goal{under: int(c.Act * float64(room)), aim: int(settled * float64(room)), fits: room}
-	if force && why != WhyOverflow {
+	switch {
+	case force && why == WhyOverflow:
+		g.fits = g.under // nobody knows by how much it was too large
+	case force:
 		g.aim, g.all = 0, true
 	}
 	return g

@@ -186,6 +186,23 @@ func TestOneHugeResultAmongTheProtectedIsCutAndSaysSo(t *testing.T) {
 	}
 }
 
+func TestAnOverflowOfAFewMessagesIsAnsweredByWhatIsLongest(t *testing.T) {
+	c := DefaultSettings().Compaction
+	x := full(slices.Concat([]ninelives.Message{ninelives.UserText("Find it.")}, step(0, strings.Repeat("h", 20000))), 0.5)
+	done, view, err := c.Compact(t.Context(), x, WhyOverflow, true, good)
+	if err != nil || float64(done.After) > 0.9*float64(done.Before) {
+		t.Fatalf("%+v %v", done, err)
+	}
+	check(t, &c, x, done, view)
+}
+
+func TestAWindowThatNobodySetIsNeverFull(t *testing.T) {
+	c := DefaultSettings().Compaction
+	if share, level := c.Pressure(Context{Overhead: 100000}); share > 0.001 || level != LevelOK {
+		t.Errorf("%v %s", share, level)
+	}
+}
+
 func TestWhatCannotFitIsLeftAsItIs(t *testing.T) {
 	c := DefaultSettings().Compaction
 	x := full([]ninelives.Message{ninelives.UserText(strings.Repeat("w", 100000))}, 2)
@@ -244,6 +261,16 @@ func TestCompactingComesToAnEnd(t *testing.T) {
 				s.add(results[:rapid.IntRange(0, len(results)).Draw(t, "answered")]...)
 			}
 			s.request(t, ask)
+			if force := rapid.SampledFrom([]string{"", "", WhyAsked, WhyOverflow}).Draw(t, "force"); force != "" {
+				x := s.x
+				x.Strikes = s.strikes
+				done, view, err := s.c.Compact(context.Background(), x, force, true, ask)
+				if err != nil {
+					t.Errorf("%v", err)
+				}
+				check(t, &s.c, x, done, view)
+				s.x.Messages, s.x.Through = done.Apply(s.x.Messages, s.x.Through)
+			}
 		}
 	})
 }

@@ -122,6 +122,7 @@ func (p *plan) digestOf(s *summariser, a, b int, told func(limit int) string) bo
 		text, err = s.ask(s.ctx, []ninelives.Message{ninelives.UserText(t)}, instruction)
 		text = strings.TrimSpace(text)
 		if err == nil && text != "" {
+			s.budget = budget // what was too much once is not tried again
 			break
 		}
 		var f *ninelives.Fault

@@ -4,7 +4,11 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -60,6 +64,9 @@ func (m *Memory) refineIn(ctx context.Context, dir *memoryDir) (again time.Time,
 	var text string
 	var loose []entry
 	claimed := false
+	if _, err := os.Lstat(filepath.Join(dir.path, MemoryFile)); errors.Is(err, fs.ErrNotExist) {
+		return again, nil // nothing is made where nothing is remembered
+	}
 	err = dir.locked(ctx, false, func(d *openDir) error {
 		if text, err = d.read(); err != nil {
 			return err

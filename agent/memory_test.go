@@ -457,6 +457,19 @@ func TestADreamThatATurnEndsComesLater(t *testing.T) {
 	}, "- 2026-03-01: one")
 }
 
+func TestWhereNothingIsRememberedNothingIsMade(t *testing.T) {
+	remembers(t, func(k *kept) {
+		if err := os.MkdirAll(k.dirs.Project, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		k.OnTurn("s")()
+		after(72 * time.Hour)
+		if files, err := os.ReadDir(k.dirs.Project); err != nil || len(files) != 0 || k.model.asked() != 0 {
+			t.Errorf("%v (%v), asked %d times", files, err, k.model.asked())
+		}
+	}, "nothing")
+}
+
 func TestTwoProcessesDreamOnce(t *testing.T) {
 	remembers(t, func(k *kept) {
 		k.write(k.dirs.Project, full5)

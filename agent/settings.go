@@ -93,7 +93,7 @@ type CompactionSettings struct {
 	Gain    float64
 	Strikes int
 	// Overlap is how many messages the chunks of tier 2 share, Chunk how many
-	// tokens a chunk has.
+	// tokens a chunk has: more where there would be over 8, less in a small window.
 	Overlap int
 	Chunk   int
 	// Window overrides what is known of the model's context; zero means what the

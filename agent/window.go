@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"math"
+
 	ninelives "github.com/ninelives-ai/ninelives"
 )
 
@@ -90,4 +92,9 @@ func (x *Context) tokens() int { return x.Overhead + Estimate(x.Messages...) }
 
 // room is the part of the window that a request may fill. A reserve that is out
 // of all proportion to the window takes half of it, so that something is left.
-func (x *Context) room() int { return max(x.Window-min(max(x.Reserve, 0), x.Window/2), 1) }
+func (x *Context) room() int {
+	if x.Window <= 0 {
+		return math.MaxInt32 // nobody set one: only a provider can say that it is full
+	}
+	return max(x.Window-min(max(x.Reserve, 0), x.Window/2), 1)
+}
