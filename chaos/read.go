@@ -120,6 +120,11 @@ func read(r *http.Request, body []byte) (*ask, error) {
 		for _, p := range m.of(partCall) {
 			a.tokens += len(p.arguments) / 4
 		}
+		if a.protocol == gemini { // whose turns have no text of results
+			for _, p := range m.of(partResult) {
+				a.tokens += len(p.text) / 4
+			}
+		}
 	}
 	return a, nil
 }
