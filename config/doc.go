@@ -6,10 +6,13 @@
 //	text.go    the text of a file, within limits
 //	source.go  one file as a tree, and where in it a problem is
 //	anchors.go YAML's aliases and merges, written out
-//	names.go   settings under their other names
+//	names*.go  settings under their other names
 //	expand.go  ${VARIABLES}, filled in
 //	policy.go  the healing policy that the settings come to
 //	chain.go   the models that the settings come to
+//	agent.go   the agent's settings, and what they come to (agent_layer.go)
+//	trust.go   which files of projects the user trusts
+//	keys.go    the variables that hold keys
 //
 // What is wrong in a file is told with its place: "ninelives.yaml:3:5: …". A
 // setting that is not known is an error, as it is mostly a misspelt one; a

@@ -33,6 +33,34 @@ func TestTheManualsFileIsOneThatWorks(t *testing.T) {
 	}
 }
 
+// Every further example of the manuals is one that can be copied.
+func TestTheManualsExamplesWork(t *testing.T) {
+	for name, want := range map[string]int{"configuration.md": 2, "hooks.md": 1} {
+		manual, err := os.ReadFile("../docs/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		examples := strings.Split(string(manual), "```yaml\n")[1:]
+		if len(examples) != want {
+			t.Errorf("%s has %d examples, want %d", name, len(examples), want)
+		}
+		for _, text := range examples {
+			text, _, _ = strings.Cut(text, "```")
+			if !strings.HasPrefix(text, "agent:") {
+				continue
+			}
+			c, problems, fatal := load(t, text, environ())
+			if fatal != "" || problems != nil {
+				t.Errorf("%s: %s %q", name, fatal, problems)
+				continue
+			}
+			if a := c.Agent(); len(a.Hooks) == 0 || name == "configuration.md" && (len(a.MCP) != 2 || len(a.Settings.Permissions.Rules) != 4) {
+				t.Errorf("%s: %+v", name, a)
+			}
+		}
+	}
+}
+
 // certificate is one in PEM.
 func certificate(t *testing.T) string {
 	srv := httptest.NewTLSServer(nil)

@@ -20,6 +20,7 @@ type file struct {
 	Policy         policy               `json:"policy,omitzero" jsonschema:"How failures are healed."`
 	Consent        consent              `json:"consent,omitzero" jsonschema:"Whom requests may be sent to."`
 	Network        network              `json:"network,omitzero" jsonschema:"The way to the providers."`
+	Agent          agentFile            `json:"agent,omitzero" jsonschema:"What the agent may do, and its bounds."`
 }
 
 // Candidate is a model and how to reach it.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
+	"github.com/ninelives-ai/ninelives/agent"
 	"github.com/ninelives-ai/ninelives/heal"
 	"github.com/ninelives-ai/ninelives/internal/nearest"
 	"github.com/ninelives-ai/ninelives/provider"
@@ -36,11 +37,16 @@ type Config struct {
 	model     *ref
 	fallbacks []ref
 	broken    map[string]Problem // why a preset was skipped
+	agent     Agent
+	keys      []string // the variables that hold keys
 }
 
 // Default is the configuration without a file.
 func Default() *Config {
-	return &Config{Policy: heal.DefaultPolicy(), Presets: map[string]*Candidate{}, Catalogue: map[string]*Candidate{}, broken: map[string]Problem{}}
+	return &Config{
+		Policy: heal.DefaultPolicy(), Presets: map[string]*Candidate{}, Catalogue: map[string]*Candidate{}, broken: map[string]Problem{},
+		agent: Agent{Settings: agent.DefaultSettings()},
+	}
 }
 
 // projectFile is looked for in the working directory only: a file further up
@@ -52,16 +58,24 @@ const projectFile = "ninelives.yaml"
 // ($XDG_CONFIG_HOME/ninelives, else ~/.config/ninelives).
 func Paths(dir string, env provider.Env) []string {
 	paths := []string{filepath.Join(dir, projectFile)}
+	if own := UserDir(env); own != "" {
+		paths = append(paths, filepath.Join(own, "config.yaml"))
+	}
+	return paths
+}
+
+// userDir is the user's own directory; empty if there is none.
+func UserDir(env provider.Env) string {
 	home, _ := lookup(env, "XDG_CONFIG_HOME")
 	if home == "" {
 		if user, _ := lookup(env, "HOME"); filepath.IsAbs(user) {
 			home = filepath.Join(user, ".config")
 		}
 	}
-	if filepath.IsAbs(home) {
-		paths = append(paths, filepath.Join(home, "ninelives", "config.yaml"))
+	if !filepath.IsAbs(home) {
+		return ""
 	}
-	return paths
+	return filepath.Join(home, "ninelives")
 }
 
 func lookup(env provider.Env, name string) (string, bool) {
@@ -72,9 +86,13 @@ func lookup(env provider.Env, name string) (string, bool) {
 }
 
 // Load reads the files that exist, each over the ones after it: presets by
-// name, settings of the policy one by one, everything else as a whole. The
-// problems cost only the preset or fallback that they are about; the error
-// tells all that is wrong otherwise, a line each.
+// name, settings of the policy and the agent one by one, everything else as a
+// whole. The problems cost only the preset, fallback or setting that they are
+// about; the error tells all that is wrong otherwise, a line each.
+//
+// Of a project's file (IsProject) that its user has not trusted (Trust), what
+// would lift the agent's bounds or run programs is left out, with a problem
+// whose cause is ErrUntrusted.
 func Load(paths []string, env provider.Env) (*Config, []Problem, error) {
 	c := Default()
 	var problems, fatal []Problem
@@ -96,6 +114,8 @@ func Load(paths []string, env provider.Env) (*Config, []Problem, error) {
 		if s.root == nil {
 			continue
 		}
+		s.trusted = !IsProject(path) || IsTrusted(path, text, env)
+		c.keys = append(c.keys, keysIn(s.root)...)
 		p, f := c.layer(s, &layered)
 		problems, fatal = append(problems, p...), append(fatal, f...)
 	}
@@ -142,6 +162,9 @@ func (c *Config) layer(s *source, layered *policy) (problems, fatal []Problem) {
 		case "policy":
 			fatal = append(fatal, s.decode(pair.Value, layered)...)
 			fatal = append(fatal, layered.check(s, pair.Value)...)
+		case "agent":
+			p, f := c.layerAgent(s, pair.Value)
+			problems, fatal = append(problems, p...), append(fatal, f...)
 		case "consent":
 			var set consent
 			fatal = append(fatal, s.decode(pair.Value, &set)...)

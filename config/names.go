@@ -22,6 +22,7 @@ var otherNames = map[string]string{
 	"api_key_env":     "key_env",
 	"max_tokens":      "max_output",
 	"default_model":   "model",
+	"mcp_servers":     "mcpServers",
 }
 
 // adopt brings a tree under our names: camel case or snake case, the names of
@@ -31,9 +32,13 @@ var otherNames = map[string]string{
 func (s *source) adopt() {
 	s.lift("codebuddy.failover.providers", "fallbackModels")
 	s.lift("codebuddy.contextWindow", "window")
+	s.adoptAgent()
 	s.lift("agents.defaults", "")
 	rename(s.root, true)
 }
+
+// namesOfUsers are the settings whose own settings have names that users chose.
+var namesOfUsers = []string{"modelPresets", "catalogue", "headers", "mcpServers", "env", "per_tool"}
 
 // rename writes the names of settings as we know them. Names that the user
 // chose (of presets, of headers) stay as they are.
@@ -52,7 +57,7 @@ func rename(n ast.Node, settings bool) {
 					k.Value = t.Value
 				}
 			}
-			rename(pair.Value, !settings || !slices.Contains([]string{"modelPresets", "catalogue", "headers"}, t.Value))
+			rename(pair.Value, !settings || !slices.Contains(namesOfUsers, t.Value))
 		}
 	case *ast.SequenceNode:
 		for _, v := range n.Values {

@@ -13,6 +13,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/google/jsonschema-go/jsonschema"
 
+	nodes "github.com/ninelives-ai/ninelives/agent"
 	"github.com/ninelives-ai/ninelives/heal"
 )
 
@@ -40,6 +41,7 @@ func schema(t *testing.T) *jsonschema.Schema {
 	model := &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "string"}, {Ref: "#/$defs/candidate"}}}
 	s, err := jsonschema.For[file](&jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
 		reflect.TypeFor[duration]():  {Type: "string", Pattern: `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`},
+		reflect.TypeFor[secret]():    {Type: "string"},
 		reflect.TypeFor[ref]():       model,
 		reflect.TypeFor[Candidate](): model,
 	}})
@@ -49,6 +51,11 @@ func schema(t *testing.T) *jsonschema.Schema {
 	enum(s.Properties["policy"], "preset", heal.PresetNames())
 	enum(s.Properties["policy"], "mode", modes)
 	enum(s.Properties["policy"], "retry_mode", retryModes)
+	agent := s.Properties["agent"]
+	enum(agent.Properties["permissions"], "mode", permissionModes)
+	enum(agent.Properties["permissions"], "profile", profiles)
+	enum(agent.Properties["search"], "engine", engines)
+	enum(agent.Properties["hooks"].Items, "on", wordsOf(nodes.HookPoints()...))
 	plain(s)
 	plain(candidate)
 	s.Schema = "https://json-schema.org/draft/2020-12/schema"

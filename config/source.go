@@ -46,6 +46,8 @@ type source struct {
 	name string
 	env  provider.Env
 	root *ast.MappingNode // nil: the file is empty
+	// trusted: it is the user's own, or the user trusts it.
+	trusted bool
 	// filled are the values that were filled in, by value: they may be keys,
 	// and a problem must not tell them.
 	filled map[string]string
