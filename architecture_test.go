@@ -41,6 +41,7 @@ var layer = map[string]int{
 
 	"internal/conformance":         7,
 	"internal/conformance/library": 7, // what a user of the library alone links
+	"cmd/ninelives/acp":            7,
 	"cmd/ninelives/tui":            7,
 	"cmd/ninelives":                8,
 }
