@@ -332,7 +332,7 @@ func TestFitLeavesOutTheSameFromRequestToRequest(t *testing.T) {
 
 func TestFitLeavesOutWhatIsOldBeforeSummariesAndTheUsersWords(t *testing.T) {
 	c := DefaultSettings().Compaction
-	h := slices.Concat([]ninelives.Message{ninelives.UserText("the task"), digest(summaryHead + "so far").Message}, talk(30, 1000)[1:])
+	h := slices.Concat([]ninelives.Message{ninelives.UserText("the task"), *digest(summaryHead + "so far").Message}, talk(30, 1000)[1:])
 	x := full(h, 0.9)
 	view, err := c.Fit(x, 3000)
 	if err != nil {

@@ -26,7 +26,7 @@ type plan struct {
 
 // item is one message of the older part.
 type item struct {
-	ninelives.Message
+	*ninelives.Message
 	told   *ninelives.Message // what a summary is made of: as it was before it was stripped
 	size   int
 	from   int  // its index in x; -1: it was made here
@@ -54,7 +54,7 @@ func (c *CompactionSettings) plan(x Context) *plan {
 	p.old = make([]item, first)
 	for i := first - 1; i >= 0; i-- {
 		m := &x.Messages[i]
-		it := item{Message: *m, told: m, size: Estimate(x.Messages[i]), from: i, cut: cuts[i], digest: digested(m)}
+		it := item{Message: m, told: m, size: Estimate(x.Messages[i]), from: i, cut: cuts[i], digest: digested(m)}
 		switch {
 		case m.Role == ninelives.RoleSystem, m.Role == ninelives.RoleDeveloper:
 			it.keep = true
@@ -72,7 +72,7 @@ func (c *CompactionSettings) plan(x Context) *plan {
 // and its result. It has one more element than there are messages.
 func cuts(messages []ninelives.Message) []bool {
 	free := make([]bool, len(messages)+1)
-	calls := map[string]int{}
+	calls := make(map[string]int, len(messages)/2)
 	// last is the last message that a call of an earlier one reaches into.
 	reach := make([]int, len(messages))
 	for i := range messages {
@@ -113,7 +113,7 @@ func (p *plan) tokens() int { return p.sum }
 // digest makes an item of a summary or a description.
 func digest(text string) item {
 	m := ninelives.UserText(text)
-	return item{Message: m, told: &m, size: Estimate(m), from: -1, cut: true, digest: true}
+	return item{Message: &m, told: &m, size: Estimate(m), from: -1, cut: true, digest: true}
 }
 
 // replace puts a digest, and before it the user's words, in the place of the
@@ -154,7 +154,7 @@ func (p *plan) back(made plan) { *p = made }
 func (p *plan) view() []ninelives.Message {
 	view := make([]ninelives.Message, 0, len(p.old)+len(p.protected))
 	for i := range p.old {
-		view = append(view, p.old[i].Message)
+		view = append(view, *p.old[i].Message)
 	}
 	return append(view, p.protected...)
 }
@@ -181,7 +181,7 @@ func (p *plan) tell(done *Compaction) {
 	done.Through = through[end-1]
 	for i := range p.old {
 		if it := &p.old[i]; it.from < end {
-			done.View = append(done.View, it.Message)
+			done.View = append(done.View, *it.Message)
 		}
 	}
 	if first := len(p.x.Messages) - len(p.protected); end > first {

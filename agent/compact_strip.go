@@ -18,13 +18,13 @@ func (p *plan) strip(over int) bool {
 	any := false
 	for i := range p.old {
 		it := &p.old[i]
-		m, ok := stripped(it.Message, over)
+		m, ok := stripped(*it.Message, over)
 		if !ok {
 			continue
 		}
 		size := Estimate(m)
 		p.sum += size - it.size
-		it.Message, it.size = m, size
+		it.Message, it.size = &m, size
 		any = true
 	}
 	if any {

@@ -278,7 +278,7 @@ func TestTier5PutsAwayWhatIsOldWhereADescriptionIsNotEnough(t *testing.T) {
 	// Many summaries are most of it: a description keeps them.
 	var h []ninelives.Message
 	for i := range 30 {
-		h = append(h, digest(fmt.Sprintf("%s %d %s", summaryHead, i, strings.Repeat("z", 2000))).Message)
+		h = append(h, *digest(fmt.Sprintf("%s %d %s", summaryHead, i, strings.Repeat("z", 2000))).Message)
 	}
 	h = append(h, talk(6, 100)...)
 	done, view := compact(t, full(h, 0.99), WhyThreshold, false, &summaries{err: errors.New("no model")})

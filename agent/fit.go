@@ -60,10 +60,10 @@ func (c *CompactionSettings) Fit(x Context, tokens int) ([]ninelives.Message, er
 	told := false
 	for i := range p.old {
 		if !left[i] {
-			view = append(view, p.old[i].Message)
+			view = append(view, *p.old[i].Message)
 		} else if !told {
 			told = true
-			view = append(view, note.Message)
+			view = append(view, *note.Message)
 		}
 	}
 	return append(view, p.protected...), nil

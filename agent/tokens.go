@@ -14,8 +14,10 @@ const framing = 4
 // heal takes them for.
 func Estimate(messages ...ninelives.Message) int {
 	n := 0
+	var one ninelives.Request
 	for i := range messages {
-		n += heal.FactsOf(&ninelives.Request{Messages: messages[i : i+1]}).Input + 1 + framing
+		one.Messages = messages[i : i+1]
+		n += heal.FactsOf(&one).Input + 1 + framing
 	}
 	return n
 }
