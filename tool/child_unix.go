@@ -108,7 +108,7 @@ func startChild(supervisor []string, o work, terminal *os.File, output func([]by
 		err := cmd.Wait()
 		if !ended {
 			// It was killed, or is no supervisor at all.
-			c.end = ending{How: endedLost, Code: -1, Took: time.Since(began), Error: strings.TrimSpace(complaint.String())}
+			c.end = ending{How: endedLost, Code: -1, Took: int64(time.Since(began)), Error: strings.TrimSpace(complaint.String())}
 			if p := int(pid.Load()); p > 0 {
 				syscall.Kill(-p, syscall.SIGKILL)
 			} else {
@@ -226,7 +226,7 @@ func startDirect(o work, terminal *os.File, output func([]byte)) (*child, error)
 			r.SetReadDeadline(time.Now())
 			<-read
 		}
-		end.Took = time.Since(began)
+		end.Took = int64(time.Since(began))
 		c.end = end
 	}()
 	return c, nil

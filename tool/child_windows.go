@@ -67,7 +67,7 @@ func startChild(_ []string, o work, terminal *os.File, output func([]byte)) (*ch
 			r.Close()
 			<-read
 		}
-		c.end = ending{How: endedItself, Code: cmd.ProcessState.ExitCode(), Took: time.Since(began)}
+		c.end = ending{How: endedItself, Code: cmd.ProcessState.ExitCode(), Took: int64(time.Since(began))}
 		select {
 		case <-stopping:
 			c.end.How = endedStopped

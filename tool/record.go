@@ -48,9 +48,10 @@ type ending struct {
 	// Left is how many processes it had left behind, which were stopped.
 	Left int `json:"left,omitzero"`
 	// Undead is how many could not be stopped: they run as somebody else.
-	Undead int           `json:"undead,omitzero"`
-	Error  string        `json:"error,omitzero"`
-	Took   time.Duration `json:"took_ns,omitzero,format:nano"`
+	Undead int    `json:"undead,omitzero"`
+	Error  string `json:"error,omitzero"`
+	// Took is in nanoseconds.
+	Took int64 `json:"took_ns,omitzero"`
 	// Dropped is how many bytes of its output were not kept.
 	Dropped int64 `json:"dropped,omitzero"`
 }

@@ -230,7 +230,7 @@ func (t *runCommandTool) run(ctx context.Context, call *Call, a commandArguments
 // commandResult tells what came of a command. stopped says why it was.
 func commandResult(a commandArguments, end ending, output, stopped string) Result {
 	output = plainOutput(output)
-	took := end.Took.Round(time.Millisecond)
+	took := time.Duration(end.Took).Round(time.Millisecond)
 	if took > 10*time.Second {
 		took = took.Round(time.Second)
 	}

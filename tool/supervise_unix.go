@@ -31,8 +31,10 @@ func Supervise(args []string) int {
 		return confined(args[1:])
 	}
 	// It outlives what a terminal or an init system sends to the agent, for
-	// long enough to clean up.
-	signal.Ignore(syscall.SIGPIPE, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTTOU, syscall.SIGTTIN, syscall.SIGTSTP)
+	// long enough to clean up. The signals are caught and not ignored: what is
+	// ignored would be ignored by the command too.
+	deaf := make(chan os.Signal, 1)
+	signal.Notify(deaf, syscall.SIGPIPE, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTTOU, syscall.SIGTTIN, syscall.SIGTSTP)
 	terms := make(chan os.Signal, 1)
 	signal.Notify(terms, syscall.SIGTERM)
 	syscall.CloseOnExec(controlFD)
@@ -85,7 +87,7 @@ func (s *supervisor) tell(r report) {
 
 // finish writes the record, then tells the agent.
 func (s *supervisor) finish(rec *record, e ending) int {
-	e.Took = time.Since(s.began)
+	e.Took = int64(time.Since(s.began))
 	if rec != nil {
 		if err := rec.end(e); err != nil && e.Error == "" {
 			e.Error = "how it ended could not be recorded: " + err.Error()

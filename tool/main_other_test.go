@@ -1,0 +1,5 @@
+//go:build !unix
+
+package tool
+
+func agentThatIsKilled([]string) int { return 2 }

@@ -1,0 +1,608 @@
+//go:build unix
+
+package tool
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"go.uber.org/goleak"
+)
+
+func supervisorOfTests(t *testing.T) []string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []string{self, superviseArgument}
+}
+
+type harness struct {
+	*Shell
+	t   *testing.T
+	dir string
+}
+
+// harnesses are a shell with a supervisor and one without.
+func shellOf(t *testing.T, change func(*ShellOptions)) *harness {
+	t.Helper()
+	before := goleak.IgnoreCurrent()
+	dir := t.TempDir()
+	ws, err := OpenWorkspace(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	opts := ShellOptions{Supervisor: supervisorOfTests(t), Records: filepath.Join(t.TempDir(), "records"), Home: t.TempDir(),
+		Environ: append(os.Environ(), "FAKE_API_KEY=hidden", "MY_TOKEN=hidden", "PLAIN=seen", "VENDOR_THING=hidden", "PASSED_TOKEN=seen", "TERM=xterm-256color"),
+		Secrets: []string{"VENDOR_THING"}, Pass: []string{"PASSED_TOKEN"}}
+	if change != nil {
+		change(&opts)
+	}
+	s, err := NewShell(ws, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		ws.Close()
+		goleak.VerifyNone(t, before)
+	})
+	return &harness{Shell: s, t: t, dir: ws.Dir()}
+}
+
+func unsupervised(o *ShellOptions) { o.Supervisor, o.Records = nil, "" }
+
+func (h *harness) call(tool int, args any) (Tool, *Call) {
+	raw, err := json.Marshal(args)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return h.Tools()[tool], &Call{ID: "c1", Session: h.t.Name(), Arguments: raw}
+}
+
+func (h *harness) run(ctx context.Context, args commandArguments) Result {
+	h.t.Helper()
+	tool, call := h.call(0, args)
+	return tool.Run(ctx, call)
+}
+
+func (h *harness) terminal(args terminalArguments) Result {
+	h.t.Helper()
+	tool, call := h.call(1, args)
+	return tool.Run(h.t.Context(), call)
+}
+
+func bothWays(t *testing.T, f func(t *testing.T, h *harness)) {
+	t.Run("supervised", func(t *testing.T) { f(t, shellOf(t, nil)) })
+	t.Run("direct", func(t *testing.T) { f(t, shellOf(t, unsupervised)) })
+}
+
+func TestACommandGivesItsOutputInOrderAndItsExitCode(t *testing.T) {
+	bothWays(t, func(t *testing.T, h *harness) {
+		r := h.run(t.Context(), commandArguments{Command: "echo one; echo two >&2; echo three; pwd"})
+		if want := "one\ntwo\nthree\n" + h.dir + "\n"; r.IsError || r.Text() != want {
+			t.Errorf("%q, want %q", r.Text(), want)
+		}
+		r = h.run(t.Context(), commandArguments{Command: "echo no; exit 3"})
+		if !r.IsError || !strings.HasPrefix(r.Text(), "Error: the command ended with exit code 3 after ") || !strings.HasSuffix(r.Text(), "\nno\n") {
+			t.Errorf("%q", r.Text())
+		}
+		if r = h.run(t.Context(), commandArguments{Command: "true"}); r.Text() != "(no output)" {
+			t.Errorf("%q", r.Text())
+		}
+		if r = h.run(t.Context(), commandArguments{Command: "kill -TERM $$"}); !strings.Contains(r.Text(), "SIGTERM, exit code 143") {
+			t.Errorf("%q", r.Text())
+		}
+		os.Mkdir(filepath.Join(h.dir, "sub"), 0o755)
+		if r = h.run(t.Context(), commandArguments{Command: "pwd", Directory: "sub"}); r.Text() != h.dir+"/sub\n" {
+			t.Errorf("%q", r.Text())
+		}
+		for _, a := range []commandArguments{{Command: " "}, {Command: "ls", Directory: ".."}, {Command: "ls", Directory: "missing"}, {Command: "ls", Timeout: 601}, {Command: "a\x00b"}} {
+			if r := h.run(t.Context(), a); !r.IsError {
+				t.Errorf("%+v is run: %q", a, r.Text())
+			}
+		}
+	})
+}
+
+func TestACommandHasNoInputNoCredentialsAndNoPager(t *testing.T) {
+	bothWays(t, func(t *testing.T, h *harness) {
+		r := h.run(t.Context(), commandArguments{Command: `cat; echo "$FAKE_API_KEY,$MY_TOKEN,$VENDOR_THING,$PASSED_TOKEN,$PLAIN,$TERM,$PAGER,$GIT_PAGER"; [ -t 1 ] || echo no terminal`})
+		if want := ",,,seen,seen,dumb,cat,cat\nno terminal\n"; r.Text() != want {
+			t.Errorf("%q, want %q", r.Text(), want)
+		}
+	})
+}
+
+func TestOutputIsToldWhileTheCommandRuns(t *testing.T) {
+	h := shellOf(t, nil)
+	fifo := filepath.Join(h.dir, "go")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tool, call := h.call(0, commandArguments{Command: `printf 'h\303\251llo \033[31mred\033[0m'; read x < go; printf '\303'; printf '\251\n'`})
+	told := make(chan string, 10)
+	var all strings.Builder
+	call.Output = func(text string) { all.WriteString(text); told <- text }
+	done := make(chan Result, 1)
+	go func() { done <- tool.Run(t.Context(), call) }()
+	if first := <-told; first != "héllo red" { // while it waits for us
+		t.Errorf("%q", first)
+	}
+	os.WriteFile(fifo, []byte("x\n"), 0o600)
+	if r := <-done; r.Text() != "héllo redé\n" {
+		t.Errorf("%q", r.Text())
+	}
+	if all.String() != "héllo redé\n" {
+		t.Errorf("told %q", all.String())
+	}
+}
+
+func TestAnEndlessOutputIsKeptAtBothEnds(t *testing.T) {
+	h := shellOf(t, nil)
+	r := h.run(t.Context(), commandArguments{Command: "echo first; head -c 40000000 /dev/zero | tr '\\0' x; echo; echo last"})
+	text := r.Text()
+	if !strings.HasPrefix(text, "first\nxxx") || !strings.Contains(text, "xxx\nlast\n") || len(text) > maxOutput+1000 || !strings.Contains(text, "were written here and not kept]") {
+		t.Errorf("%d bytes: %.50q ... %q", len(text), text, text[len(text)-200:])
+	}
+}
+
+func TestWhatACommandChangesIsTold(t *testing.T) {
+	h := shellOf(t, nil)
+	os.WriteFile(filepath.Join(h.dir, "old"), []byte("1"), 0o644)
+	r := h.run(t.Context(), commandArguments{Command: "echo 2 > old; echo 3 > new"})
+	var names []string
+	for _, c := range r.Changes {
+		names = append(names, c.Path)
+	}
+	if strings.Join(names, " ") != "new old" {
+		t.Errorf("%v: %q", names, r.Text())
+	}
+}
+
+// alive lists the processes whose environment or arguments hold a word.
+func alive(word string) []int {
+	var out []int
+	list, _ := exec.Command("ps", "-A", "-o", "pid=,stat=,args=").Output()
+	for line := range strings.Lines(string(list)) {
+		f := strings.Fields(line)
+		if len(f) > 2 && strings.Contains(line, word) && !strings.HasPrefix(f[1], "Z") {
+			if pid, err := strconv.Atoi(f[0]); err == nil && pid != os.Getpid() {
+				out = append(out, pid)
+			}
+		}
+	}
+	return out
+}
+
+// gone waits until no process has the word any more. It fails after a time in
+// which every kill has long been done.
+func gone(t *testing.T, word string) {
+	t.Helper()
+	for range 200 {
+		if len(alive(word)) == 0 {
+			return
+		}
+		time.Sleep(25 * time.Millisecond)
+	}
+	t.Errorf("processes are left: %v", alive(word))
+	for _, pid := range alive(word) {
+		syscall.Kill(pid, syscall.SIGKILL)
+	}
+}
+
+// escapees are commands that try to get away: in the background, in sessions
+// of their own, deaf to SIGTERM, forked twice. Each waits for seconds that are
+// a word to find it by.
+func escapees(seconds string) string {
+	return "sleep " + seconds + " & " +
+		"setsid sleep " + seconds + " & " +
+		"(setsid sh -c 'trap \"\" TERM HUP INT; (sleep " + seconds + " & wait) & wait' &) ; " +
+		"(trap '' TERM; nohup sleep " + seconds + " > /dev/null 2>&1 &) ; "
+}
+
+func needSetsid(t *testing.T) {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux gives orphans to their supervisor")
+	}
+	if _, err := exec.LookPath("setsid"); err != nil {
+		t.Skip("needs setsid")
+	}
+}
+
+func TestATimeoutStopsAllThatACommandStartedAndKeepsItsOutput(t *testing.T) {
+	needSetsid(t)
+	h := shellOf(t, nil)
+	word := "61001." + strconv.Itoa(os.Getpid())
+	r := h.run(t.Context(), commandArguments{Command: escapees(word) + "echo so far; sleep " + word, Timeout: 1})
+	if !r.IsError || !strings.Contains(r.Text(), "the command was stopped: it had not ended after 1s (timeout)") || !strings.Contains(r.Text(), "so far\n") {
+		t.Errorf("%q", r.Text())
+	}
+	if left := alive(word); len(left) != 0 { // at once: Run has waited for it
+		t.Errorf("processes are left: %v", left)
+	}
+}
+
+func TestStoppingACallStopsAllThatTheCommandStarted(t *testing.T) {
+	needSetsid(t)
+	h := shellOf(t, nil)
+	word := "61002." + strconv.Itoa(os.Getpid())
+	tool, call := h.call(0, commandArguments{Command: escapees(word) + "echo begun; sleep " + word})
+	ctx, cancel := context.WithCancel(t.Context())
+	call.Output = func(text string) {
+		if strings.Contains(text, "begun") {
+			cancel()
+		}
+	}
+	r := tool.Run(ctx, call)
+	if !r.IsError || !strings.Contains(r.Text(), "the call was stopped") || !strings.Contains(r.Text(), "begun\n") || r.Unknown {
+		t.Errorf("%q", r.Text())
+	}
+	if left := alive(word); len(left) != 0 {
+		t.Errorf("processes are left: %v", left)
+	}
+}
+
+func TestWithoutASupervisorAStoppedCommandTakesItsGroupWithIt(t *testing.T) {
+	h := shellOf(t, unsupervised)
+	word := "61003." + strconv.Itoa(os.Getpid())
+	r := h.run(t.Context(), commandArguments{Command: "sleep " + word + " & echo so far; trap '' TERM; sleep " + word, Timeout: 1})
+	if !r.IsError || !strings.Contains(r.Text(), "so far\n") {
+		t.Errorf("%q", r.Text())
+	}
+	gone(t, word)
+}
+
+func TestWhatACommandLeavesRunningIsStoppedAndTold(t *testing.T) {
+	needSetsid(t)
+	h := shellOf(t, nil)
+	word := "61004." + strconv.Itoa(os.Getpid())
+	r := h.run(t.Context(), commandArguments{Command: "setsid sleep " + word + " > /dev/null 2>&1 & echo done"})
+	if r.IsError || !strings.HasPrefix(r.Text(), "done\n[1 process it had left running were stopped") {
+		t.Errorf("%q", r.Text())
+	}
+	if left := alive(word); len(left) != 0 {
+		t.Errorf("processes are left: %v", left)
+	}
+}
+
+func TestClosingTheShellStopsEverything(t *testing.T) {
+	bothWays(t, func(t *testing.T, h *harness) {
+		word := "61005." + strconv.Itoa(os.Getpid())
+		if r := h.run(t.Context(), commandArguments{Command: "echo up; sleep " + word, Background: true}); r.IsError || !strings.Contains(r.Text(), "Started job-1") || !strings.Contains(r.Text(), "up\n[job-1: running]") {
+			t.Errorf("%q", r.Text())
+		}
+		done := make(chan Result, 1)
+		begun := make(chan bool, 1)
+		tool, call := h.call(0, commandArguments{Command: "echo up; sleep " + word})
+		call.Output = func(string) { begun <- true }
+		go func() { done <- tool.Run(context.Background(), call) }()
+		<-begun
+		h.Close()
+		if r := <-done; !r.IsError || !strings.Contains(r.Text(), "the agent is closing") {
+			t.Errorf("%q", r.Text())
+		}
+		gone(t, word)
+		if r := h.run(t.Context(), commandArguments{Command: "echo late"}); !r.IsError {
+			t.Errorf("a command is run after the end: %q", r.Text())
+		}
+	})
+}
+
+func TestBackgroundJobsAreListedReadAndStopped(t *testing.T) {
+	h := shellOf(t, nil)
+	h.run(t.Context(), commandArguments{Command: "while read x < in; do echo got $x; done", Background: true})
+	if r := h.terminal(terminalArguments{Action: "list"}); !strings.HasPrefix(r.Text(), "job-1: ") {
+		t.Errorf("%q", r.Text())
+	}
+	if r := h.terminal(terminalArguments{Action: "send", ID: "job-1", Text: "x"}); !r.IsError {
+		t.Errorf("a job without a terminal is typed into: %q", r.Text())
+	}
+	if r := h.terminal(terminalArguments{Action: "read", ID: "job-9"}); !r.IsError || !strings.Contains(r.Text(), "there is no terminal or job") {
+		t.Errorf("%q", r.Text())
+	}
+	if r := h.terminal(terminalArguments{Action: "stop", ID: "job-1"}); r.IsError {
+		t.Errorf("%q", r.Text())
+	}
+	if r := h.terminal(terminalArguments{Action: "list"}); r.Text() != "There are no terminals and no background jobs." {
+		t.Errorf("%q", r.Text())
+	}
+}
+
+func TestATerminalStaysOpenBetweenCalls(t *testing.T) {
+	bothWays(t, func(t *testing.T, h *harness) {
+		r := h.terminal(terminalArguments{Action: "start", Command: "PS1='$ ' bash --noprofile --norc -i", WaitFor: `\$ $`})
+		if r.IsError || !strings.HasSuffix(r.Text(), "[terminal-1: running]") {
+			t.Fatalf("%q", r.Text())
+		}
+		r = h.terminal(terminalArguments{Action: "send", ID: "terminal-1", Text: "x=4; [ -t 0 ] && echo is-$((x+1))\n", WaitFor: `is-5`})
+		if r.IsError || !strings.Contains(r.Text(), "\nis-5") {
+			t.Errorf("%q", r.Text())
+		}
+		r = h.terminal(terminalArguments{Action: "send", ID: "terminal-1", Text: "echo kept-$x", Keys: []string{"enter"}, WaitFor: `kept-4`})
+		if r.IsError || strings.Contains(r.Text(), "is-5") {
+			t.Errorf("what was read is read again: %q", r.Text())
+		}
+		if r = h.terminal(terminalArguments{Action: "resize", ID: "terminal-1", Rows: 50, Cols: 132}); r.IsError {
+			t.Errorf("%q", r.Text())
+		}
+		if r = h.terminal(terminalArguments{Action: "send", ID: "terminal-1", Text: "stty size\n", WaitFor: `50 132`}); strings.Contains(r.Text(), "did not match") {
+			t.Errorf("%q", r.Text())
+		}
+		h.terminal(terminalArguments{Action: "send", ID: "terminal-1", Text: "sleep 61006\n", Quiet: 50})
+		if r = h.terminal(terminalArguments{Action: "send", ID: "terminal-1", Keys: []string{"ctrl-c"}, WaitFor: `\$ $`}); strings.Contains(r.Text(), "did not match") {
+			t.Errorf("%q", r.Text())
+		}
+		if r = h.terminal(terminalArguments{Action: "read", ID: "terminal-1", WaitFor: "never", Timeout: 1}); !strings.Contains(r.Text(), "(nothing new)\n[terminal-1: running; wait_for did not match within 1s]") {
+			t.Errorf("%q", r.Text())
+		}
+		if r = h.terminal(terminalArguments{Action: "send", ID: "terminal-1", Text: "exit 7\n", WaitFor: "never"}); !strings.HasSuffix(r.Text(), "[terminal-1: ended with exit code 7]") {
+			t.Errorf("%q", r.Text())
+		}
+		if r = h.terminal(terminalArguments{Action: "stop", ID: "terminal-1"}); r.IsError {
+			t.Errorf("%q", r.Text())
+		}
+	})
+}
+
+func TestWhatIsTypedIsJudgedAsWholeLines(t *testing.T) {
+	h := shellOf(t, nil)
+	h.terminal(terminalArguments{Action: "start", Command: "cat", Quiet: 50})
+	needs := func(a terminalArguments) (string, error) {
+		a.Action, a.ID = "send", "terminal-1"
+		tool, call := h.call(1, a)
+		list, err := tool.Needs(call.Arguments)
+		var out []string
+		for _, n := range list {
+			out = append(out, n.Target)
+		}
+		return strings.Join(out, " | "), err
+	}
+	for _, c := range []struct {
+		args terminalArguments
+		want string
+	}{
+		{terminalArguments{Text: "rm -rf"}, "rm -rf"},
+		{terminalArguments{Text: "a\nb\nc"}, "a\nb | c"},
+		{terminalArguments{Keys: []string{"up", "ctrl-c"}}, ""},
+	} {
+		if got, err := needs(c.args); err != nil || got != c.want {
+			t.Errorf("%+v: %q, %v", c.args, got, err)
+		}
+	}
+	h.terminal(terminalArguments{Action: "send", ID: "terminal-1", Text: "rm -rf", Quiet: 50})
+	if got, err := needs(terminalArguments{Text: " /\n"}); err != nil || got != "rm -rf /" {
+		t.Errorf("a line in two pieces is judged as %q, %v", got, err)
+	}
+	for _, keys := range [][]string{{"backspace"}, {"up"}, {"tab"}, {"ctrl-w"}, {"left"}, {"nonsense"}} {
+		if _, err := needs(terminalArguments{Keys: keys}); err == nil {
+			t.Errorf("%v may change a line that was judged", keys)
+		}
+	}
+	for _, text := range []string{"\x7f", "\x1b[A", "\x15", "a\rb", "a\tb"} {
+		if _, err := needs(terminalArguments{Text: text}); err == nil {
+			t.Errorf("%q may change a line that was judged", text)
+		}
+	}
+}
+
+// agentThatIsKilled is an agent for a test to kill: it marks a call, says so,
+// and runs it.
+func agentThatIsKilled(args []string) int {
+	dir, records, mode, command := args[0], args[1], args[2], args[3]
+	self, _ := os.Executable()
+	ws, err := OpenWorkspace(dir, nil)
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	s, err := NewShell(ws, ShellOptions{Supervisor: []string{self, superviseArgument}, Records: records})
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	raw, _ := json.Marshal(commandArguments{Command: command})
+	call := &Call{ID: "c1", Session: "s", Arguments: raw}
+	tool := s.Tools()[0]
+	mark, err := tool.(Prober).Mark(context.Background(), call)
+	fmt.Println(string(mark), err)
+	if mode == "before" {
+		select {}
+	}
+	call.Output = func(text string) { fmt.Print(text) }
+	tool.Run(context.Background(), call)
+	fmt.Println("finished")
+	select {}
+}
+
+// killedAgent runs an agent until it has said a word, then kills it with
+// SIGKILL, and gives the mark of its call.
+func killedAgent(t *testing.T, dir, records, mode, command, until string) []byte {
+	t.Helper()
+	cmd := exec.Command(supervisorOfTests(t)[0], "__agent", dir, records, mode, command)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	var mark string
+	for lines.Scan() {
+		if mark == "" {
+			var ok bool
+			if mark, ok = strings.CutSuffix(lines.Text(), " <nil>"); !ok {
+				t.Fatalf("the agent says %q", lines.Text())
+			}
+		}
+		if until == "" || strings.Contains(lines.Text(), until) {
+			break
+		}
+	}
+	cmd.Process.Kill()
+	cmd.Wait()
+	return []byte(mark)
+}
+
+func probe(t *testing.T, dir, records, command string, mark []byte) (Standing, Result) {
+	t.Helper()
+	ws, err := OpenWorkspace(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ws.Close()
+	s, err := NewShell(ws, ShellOptions{Supervisor: supervisorOfTests(t), Records: records})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	raw, _ := json.Marshal(commandArguments{Command: command})
+	return s.Tools()[0].(Prober).Probe(t.Context(), &Call{ID: "c1", Session: "s", Arguments: raw}, mark)
+}
+
+func TestAnAgentThatIsKilledLeavesNoOrphanAndATrueRecord(t *testing.T) {
+	needSetsid(t)
+	word := "61007." + strconv.Itoa(os.Getpid())
+	command := escapees(word) + "echo begun; sleep " + word
+	dir, records := t.TempDir(), filepath.Join(t.TempDir(), "records")
+	mark := killedAgent(t, dir, records, "run", command, "begun")
+	// The probe comes while the supervisor is still at work, and waits for it.
+	standing, r := probe(t, dir, records, command, mark)
+	if standing != StandingUnknown || !r.Unknown || !strings.Contains(r.Text(), "it was stopped because the agent died") || !strings.Contains(r.Text(), "begun\n") {
+		t.Errorf("%s: %q", standing, r.Text())
+	}
+	if left := alive(word); len(left) != 0 {
+		t.Errorf("processes are left: %v", left)
+		gone(t, word)
+	}
+}
+
+func TestACommandThatEndedBeforeTheAgentDiedIsDone(t *testing.T) {
+	dir, records := t.TempDir(), filepath.Join(t.TempDir(), "records")
+	mark := killedAgent(t, dir, records, "run", "echo effect; exit 4", "finished")
+	standing, r := probe(t, dir, records, "echo effect; exit 4", mark)
+	if standing != StandingDone || !strings.Contains(r.Text(), "exit code 4") || !strings.HasSuffix(r.Text(), "\neffect\n") || r.Unknown {
+		t.Errorf("%s: %q", standing, r.Text())
+	}
+}
+
+func TestACommandThatNeverStartedStaysSo(t *testing.T) {
+	dir, records := t.TempDir(), filepath.Join(t.TempDir(), "records")
+	mark := killedAgent(t, dir, records, "before", "touch effect", "")
+	if standing, _ := probe(t, dir, records, "touch effect", mark); standing != StandingNotStarted {
+		t.Errorf("%s", standing)
+	}
+	// A supervisor that comes late finds that somebody has said it never started.
+	var m commandMark
+	if err := json.Unmarshal(mark, &m); err != nil {
+		t.Fatal(err)
+	}
+	c, err := startChild(supervisorOfTests(t), work{Args: []string{"/bin/sh", "-c", "touch effect"}, Dir: dir, Record: filepath.Join(records, m.Record)}, nil, func([]byte) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-c.done
+	if _, err := os.Stat(filepath.Join(dir, "effect")); err == nil || c.end.How != endedUnborn {
+		t.Errorf("it was started after all: %+v", c.end)
+	}
+}
+
+func TestNobodyCanSayWhatBecameOfACommandWithoutARecord(t *testing.T) {
+	dir, records := t.TempDir(), filepath.Join(t.TempDir(), "records")
+	for _, mark := range []string{`{}`, `{"record":"missing"}`, `{"record":"../x"}`, `garbage`, ``} {
+		if standing, r := probe(t, dir, records, "true", []byte(mark)); standing != StandingUnknown || !r.Unknown {
+			t.Errorf("%q: %s", mark, standing)
+		}
+	}
+}
+
+func TestASupervisorThatIsKilledIsToldAndTakesTheCommandWithIt(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux tells a child that its parent died")
+	}
+	h := shellOf(t, nil)
+	word := "61008." + strconv.Itoa(os.Getpid())
+	tool, call := h.call(0, commandArguments{Command: "echo $PPID; sleep " + word})
+	call.Mode, call.Profile = ModeFull, ProfileTrusted // in the sandbox it could not be killed from inside
+	pid := make(chan int, 1)
+	call.Output = func(text string) {
+		n, _ := strconv.Atoi(strings.TrimSpace(text))
+		pid <- n
+	}
+	done := make(chan Result, 1)
+	go func() { done <- tool.Run(t.Context(), call) }()
+	if err := syscall.Kill(<-pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if r := <-done; !r.IsError || !r.Unknown || !strings.Contains(r.Text(), "its supervisor was killed") {
+		t.Errorf("%q", r.Text())
+	}
+	gone(t, word)
+}
+
+func TestAProgramThatIsNoSupervisorIsToldInALine(t *testing.T) {
+	h := shellOf(t, func(o *ShellOptions) { o.Supervisor = []string{"/bin/false"} })
+	r := h.run(t.Context(), commandArguments{Command: "echo x"})
+	if !r.IsError || !strings.Contains(r.Text(), "the command was not started: the supervisor /bin/false did not start it") || strings.Contains(strings.TrimSpace(r.Text()), "\n") {
+		t.Errorf("%q", r.Text())
+	}
+}
+
+func TestOldRecordsAreSweptAndNewOnesKept(t *testing.T) {
+	dir := t.TempDir()
+	now := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	for name, age := range map[string]time.Duration{"old": keepRecords + time.Second, "new": keepRecords - time.Second} {
+		os.Mkdir(filepath.Join(dir, name), 0o700)
+		os.Chtimes(filepath.Join(dir, name), now.Add(-age), now.Add(-age))
+	}
+	sweepRecords(dir, now)
+	if _, err := os.Stat(filepath.Join(dir, "old")); err == nil {
+		t.Error("the old one is kept")
+	}
+	if _, err := os.Stat(filepath.Join(dir, "new")); err != nil {
+		t.Error("the new one is swept")
+	}
+}
+
+func TestCredentialsAreKnownByTheirNames(t *testing.T) {
+	secret := "OPENAI_API_KEY ANTHROPIC_AUTH_TOKEN HF_TOKEN AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY AWS_SESSION_TOKEN GITHUB_TOKEN DB_PASSWORD PGPASSWORD NPM_TOKEN MY_SECRET X_CREDENTIALS GITHUB_PAT openai_api_key SENTRY_DSN"
+	plain := "PATH HOME SSH_AUTH_SOCK GOPATH LANG USER KEYBOARD MONKEY TOKENIZERS_PARALLELISM DATABASE_URL PWD OLDPWD"
+	for name := range strings.FieldsSeq(secret) {
+		if !secretName(name) {
+			t.Errorf("%s is handed to commands", name)
+		}
+	}
+	for name := range strings.FieldsSeq(plain) {
+		if secretName(name) {
+			t.Errorf("%s is kept from commands", name)
+		}
+	}
+	got := Environment([]string{"A=1", "A_TOKEN=2", "BASH_ENV=x", "TERM=xterm", "PAGER=less", "nonsense", "=x"}, nil, []string{"TERM"})
+	for _, want := range []string{"A=1", "TERM=xterm", "PAGER=cat", "GIT_TERMINAL_PROMPT=0"} {
+		if !strings.Contains("\n"+strings.Join(got, "\n")+"\n", "\n"+want+"\n") {
+			t.Errorf("%s is missing in %v", want, got)
+		}
+	}
+	for _, kv := range got {
+		if strings.HasPrefix(kv, "A_TOKEN") || strings.HasPrefix(kv, "BASH_ENV") || kv == "nonsense" || strings.HasPrefix(kv, "=") {
+			t.Errorf("%s is handed to commands", kv)
+		}
+	}
+}
