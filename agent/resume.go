@@ -26,6 +26,11 @@ func (a *Agent) Resume(ctx context.Context, id string) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
+	return a.taken(ctx, log, entries, damaged), nil
+}
+
+// taken makes a session of its record.
+func (a *Agent) taken(ctx context.Context, log recorder, entries []journal.Entry, damaged []journal.Damage) *Session {
 	s := &Session{a: a, log: log, st: &State{}, damaged: damaged}
 	s.head = journal.Head{State: "open", Labels: map[string]string{}}
 	for _, e := range entries {
@@ -50,7 +55,7 @@ func (a *Agent) Resume(ctx context.Context, id string) (*Session, error) {
 		s.said = append(s.said, "a part of the session's record is damaged and was left out: "+oneLine(d.Error()))
 	}
 	s.started(ctx)
-	return s, nil
+	return s
 }
 
 // started and ended tell the hooks of the session's life.

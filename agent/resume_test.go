@@ -209,7 +209,7 @@ func TestANewTurnClosesTheOneThatWasCutOff(t *testing.T) {
 		t.Errorf("the model was told %q", got)
 	}
 	said := spokenBy(then.asked()[0].Messages, ninelives.RoleUser)
-	if len(said) != 3 || said[0] != "do it" || said[2] != notePrefix+endNote(End{Reason: ReasonInterrupted}) {
+	if len(said) != 3 || said[0] != "do it" || said[1] != notePrefix+endNote(End{Reason: ReasonInterrupted}) {
 		t.Errorf("the model reads %q", said)
 	}
 }

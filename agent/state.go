@@ -299,8 +299,10 @@ func (s *State) start(at, before time.Time, e Start) {
 	}
 	t := s.turn()
 	t.Model = e.Model
+	// What the program has to say of the turns before comes before what the user says now.
+	s.take(func(in Input) bool { return in.Note && slices.Contains(e.Inputs, in.Number) })
 	for _, in := range s.take(func(in Input) bool { return slices.Contains(e.Inputs, in.Number) }) {
-		if !in.Note && t.Text == "" {
+		if t.Text == "" {
 			t.Text = in.Message.Text()
 		}
 	}

@@ -198,7 +198,7 @@ func TestAStopCoversWhatWasSaidBeforeItAndNothingAfterIt(t *testing.T) {
 		t.Fatalf("the next turn: %v %s", p.err, p.end.Reason)
 	}
 	got := spokenBy(s.State().Messages(), ninelives.RoleUser)
-	if len(got) != 5 || got[1] != "before" || got[2] != "queued before" || got[3] != "after" || !strings.HasPrefix(got[4], notePrefix) {
+	if len(got) != 5 || got[1] != "before" || got[2] != "queued before" || !strings.HasPrefix(got[3], notePrefix) || got[4] != "after" {
 		t.Errorf("what was said is nowhere lost: %q", got)
 	}
 	checked(t, s.State())
