@@ -75,8 +75,10 @@ type Tally struct {
 	Cost float64
 	// Denied counts the denied calls since the last one that was not.
 	Denied int
-	// Recent are the last calls that have a result, oldest first.
+	// Recent are the last calls that have a result, oldest first, without those
+	// that poll; Step is the answer that the last result of all belongs to.
 	Recent []Trace
+	Step   int
 	// Started are the calls of the last minute, oldest first.
 	Started []CallStart
 	// Granted is how many full quotas the user has added, by limit.
@@ -139,6 +141,7 @@ func (t *Tally) Finish(trace Trace, denied bool) {
 	} else {
 		t.Denied = 0
 	}
+	t.Step = trace.Step
 	if trace.Polls {
 		return
 	}

@@ -14,13 +14,19 @@ func (a Trace) same(b Trace) bool { return a.again(b) && a.Result == b.Result }
 // again reports that a call was made again.
 func (a Trace) again(b Trace) bool { return a.Name == b.Name && a.Call == b.Call }
 
+// traced reports that the last step has left a trace: of one that only polled
+// there is nothing to say that was not said before.
+func (t *Tally) traced() bool {
+	return len(t.Recent) > 0 && t.Recent[len(t.Recent)-1].Step == t.Step
+}
+
 // loop looks for a call of the last step that keeps giving the same result.
 func (g *GuardSettings) loop(t *Tally) Ruling {
-	if g.LoopWindow <= 0 || len(t.Recent) == 0 {
+	if g.LoopWindow <= 0 || !t.traced() {
 		return Ruling{}
 	}
 	window := t.Recent[max(0, len(t.Recent)-g.LoopWindow):]
-	step := window[len(window)-1].Step
+	step := t.Step
 	var worst Trace
 	most, stop := 0, false
 	for last := len(window) - 1; last >= 0; last-- {
@@ -71,7 +77,7 @@ func repeats(window []Trace) (n int, heard bool) {
 // cycle looks for a series of two to CycleLength calls, with their results,
 // that makes up all of the last calls.
 func (g *GuardSettings) cycle(t *Tally) Ruling {
-	if g.CycleRepeats <= 1 {
+	if g.CycleRepeats <= 1 || !t.traced() {
 		return Ruling{}
 	}
 	for length := 2; length <= g.CycleLength; length++ {

@@ -169,6 +169,14 @@ func TestEveryCallOfTheLastStepIsLookedAt(t *testing.T) {
 	}
 }
 
+// A model that was told, and then waits for something, is not told again.
+func TestPollingBringsNoOldNoticeBack(t *testing.T) {
+	said := turns(guard(), &Tally{}, "grep a same", "grep a same", "grep a same", "read_terminal t nothing polls", "read_terminal t nothing polls", "grep a same", "grep a same")
+	if want := []string{"", "", "notice", "", "", "notice", "stop loop"}; fmt.Sprint(said) != fmt.Sprint(want) {
+		t.Errorf("%q, want %q", said, want)
+	}
+}
+
 // Work in which no pair comes more than twice in a row of ten is never held up;
 // a stop has its five equal pairs, or its five rounds, in what was done last.
 func TestLoopGuardNeverCriesWolf(t *testing.T) {
