@@ -116,6 +116,9 @@ func (b *block) renderCall(p paint, w int, details bool) []string {
 	if body == "" {
 		return lines
 	}
+	if !details && !b.failed && b.kind != blockShell {
+		return append(lines, p.dim(cut("  └ "+plural(strings.Count(body, "\n")+1, "line")+" of output (Ctrl-O)", w)))
+	}
 	shown := hardWrap(plain(body), w-4)
 	var folded string
 	switch {
@@ -123,12 +126,9 @@ func (b *block) renderCall(p paint, w int, details bool) []string {
 	case b.kind == blockShell:
 		folded = fmt.Sprintf("… %d earlier lines (Ctrl-O)", len(shown)-2*foldedDiff)
 		shown = shown[len(shown)-2*foldedDiff:]
-	case b.failed && len(shown) <= foldedError+1:
-	case b.failed:
+	case len(shown) > foldedError+1:
 		folded = fmt.Sprintf("… %d more lines (Ctrl-O)", len(shown)-foldedError)
 		shown = shown[:foldedError]
-	default:
-		return append(lines, p.dim(cut("  └ "+plural(strings.Count(body, "\n")+1, "line")+" of output (Ctrl-O)", w)))
 	}
 	for _, line := range shown {
 		lines = append(lines, p.dim("  │ "+line))

@@ -124,8 +124,8 @@ func (u *ui) showStatus(string) []any {
 	if s.Waiting > 0 {
 		line("waiting", "%s", plural(s.Waiting, "message"))
 	}
-	if todo := strings.TrimSpace(s.Todo); todo != "" {
-		b.WriteString(todo + "\n")
+	for _, task := range s.Todo {
+		fmt.Fprintf(&b, "%s  %s\n", task.Status, said(task.Content))
 	}
 	u.print(block{kind: blockNote, head: strings.TrimRight(b.String(), "\n")})
 	return nil

@@ -18,6 +18,7 @@ import (
 type running struct {
 	began    time.Time
 	stopping bool
+	dropped  int  // inputs that waited when it was stopped
 	started  bool // its input is durable
 	// typed is what the user sent to begin it, until it is durable.
 	typed string
@@ -363,7 +364,11 @@ func (u *ui) finished(err error) {
 	switch {
 	case e.Reason == agent.ReasonComplete:
 	case e.Reason == agent.ReasonCanceled:
-		u.print(block{kind: blockWarning, head: "you stopped the turn; what was done stays done"})
+		word := "you stopped the turn; what was done stays done"
+		if t.dropped > 0 {
+			word += fmt.Sprintf("; %s that waited begins no turn, but the model will read it", plural(t.dropped, "message"))
+		}
+		u.print(block{kind: blockWarning, head: word})
 	case e.Reason == agent.ReasonRefused:
 		u.print(block{kind: blockWarning, head: cmp.Or(e.Message, "the model declined")})
 	case u.standing.Failed == nil: // else the offer to go on says it

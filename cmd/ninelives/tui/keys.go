@@ -134,7 +134,7 @@ func (u *ui) esc() []any {
 // interrupt stops the running turn at once. A second time does not wait for it.
 func (u *ui) interrupt() []any {
 	hard := u.turn.stopping
-	u.turn.stopping = true
+	u.turn.stopping, u.turn.dropped = true, max(u.turn.dropped, len(u.standing.queued))
 	return []any{stop{hard: hard}}
 }
 

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -61,6 +62,9 @@ func compose(root *os.Root, text string, context []string) (msg ninelives.Messag
 		switch {
 		case errors.Is(err, fs.ErrNotExist): // a name, not a file
 		case err != nil:
+			if p := (*fs.PathError)(nil); errors.As(err, &p) {
+				err = p.Err
+			}
 			notes = append(notes, fmt.Sprintf("@%s was not put into the message: %v", name, err))
 		default:
 			msg.Parts = append(msg.Parts, part)
@@ -103,7 +107,7 @@ func mentioned(root *os.Root, name, from, to string) (ninelives.Part, string, er
 		}
 		return ninelives.Image{MediaType: kind, Data: data}, "", nil
 	}
-	if !utf8.Valid(data[:min(len(data), mentionText)]) && !utf8.Valid(data[:max(min(len(data), mentionText)-utf8.UTFMax, 0)]) {
+	if !isText(data[:min(len(data), mentionText)]) {
 		return nil, "", errors.New("it is no text")
 	}
 	text, lines, note := string(data), "", ""
@@ -119,6 +123,17 @@ func mentioned(root *os.Root, name, from, to string) (ninelives.Part, string, er
 		note = fmt.Sprintf("only the first %d KB of @%s went into the message; the model can read the rest", mentionText>>10, name)
 	}
 	return ninelives.Text{Text: fileMark + strconv.Quote(name) + lines + ">\n" + strings.TrimSuffix(text, "\n") + "\n</file>"}, note, nil
+}
+
+// isText reports whether data, which may end within a character, is text.
+func isText(data []byte) bool {
+	for range utf8.UTFMax - 1 {
+		if r, n := utf8.DecodeLastRune(data); r != utf8.RuneError || n != 1 {
+			break
+		}
+		data = data[:len(data)-1]
+	}
+	return utf8.Valid(data) && bytes.IndexByte(data, 0) < 0
 }
 
 // cutLines takes the lines from–to of a text, counted from 1.

@@ -164,7 +164,7 @@ type driver struct {
 
 	ticking  bool
 	drafting bool
-	draft    string // as it was saved
+	drafts   drafts
 	frame    tea.View
 	failure  error
 }
@@ -182,6 +182,7 @@ func newDriver(ctx context.Context, cfg Config) *driver {
 
 // start shows what there is at the beginning. The size must be known.
 func (d *driver) start() {
+	draft := ""
 	for _, n := range d.cfg.Notices {
 		d.ui.print(block{kind: blockWarning, head: n})
 	}
@@ -191,10 +192,11 @@ func (d *driver) start() {
 			d.ui.print(block{kind: blockWarning, head: "the history of inputs cannot be read: " + err.Error()})
 		}
 		d.ui.hist = history{items: items, at: len(items)}
-		d.draft = loadDraft(d.cfg.History)
+		draft = loadDraft(d.cfg.History)
+		d.drafts.set(draft)
 	}
-	if d.draft != "" {
-		d.ui.ed.set(d.draft)
+	if draft != "" {
+		d.ui.ed.set(draft)
 		d.ui.print(block{kind: blockNote, head: "what you had typed and not sent is in the input line again"})
 	}
 	d.branch = branch(d.cfg.Directory)
@@ -272,16 +274,34 @@ type drafted struct{}
 // failed: the program itself failed.
 type failed struct{ err error }
 
+// drafts keeps the unsent text in its file: always the latest, whoever writes.
+type drafts struct {
+	mu     sync.Mutex
+	latest string
+}
+
+func (d *drafts) set(text string) (changed bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	changed = d.latest != text
+	d.latest = text
+	return changed
+}
+
+func (d *drafts) save(history string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return saveDraft(history, d.latest)
+}
+
 // saveDraft keeps what is typed and not sent, soon after it changed.
 func (d *driver) saveDraft() tea.Cmd {
-	if d.cfg.History == "" || d.drafting || d.ui.unsent() == d.draft || d.ui.w == 0 {
+	if d.cfg.History == "" || d.drafting || d.ui.w == 0 || !d.drafts.set(d.ui.unsent()) {
 		return nil
 	}
 	d.drafting = true
-	text := d.ui.unsent()
-	d.draft = text
 	return func() tea.Msg {
-		saveDraft(d.cfg.History, text) // an unwritable disk is no reason to stop typing
+		d.drafts.save(d.cfg.History) // an unwritable disk is no reason to stop typing
 		time.Sleep(pulse)
 		return drafted{}
 	}
@@ -352,8 +372,9 @@ func (d *driver) end() error {
 		}
 	}
 	var err error
-	if d.cfg.History != "" && d.ui.unsent() != d.draft {
-		if saved := saveDraft(d.cfg.History, d.ui.unsent()); saved != nil {
+	if d.cfg.History != "" && d.ui.w > 0 {
+		d.drafts.set(d.ui.unsent())
+		if saved := d.drafts.save(d.cfg.History); saved != nil {
 			err = fmt.Errorf("what you had typed could not be kept: %w", saved)
 		}
 	}
