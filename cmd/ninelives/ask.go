@@ -93,7 +93,7 @@ func (a *asking) run(ctx context.Context, mistake error) error {
 	if mistake = cmp.Or(mistake, ctx.Err()); mistake != nil {
 		return a.end(nil, mistake)
 	}
-	chain, err := a.open(ctx, a.choice)
+	chain, err := a.open(ctx, a.choice, demo)
 	if err != nil {
 		return a.end(nil, err)
 	}
@@ -183,7 +183,7 @@ func (a *asking) begin(ctx context.Context, c *journal.Call) error {
 // carryOut makes the call and tells it.
 func (a *asking) carryOut(ctx context.Context, chain *chain, req *ninelives.Request) (*ninelives.Response, error) {
 	if err := a.tell.begin(a.id, chain); err != nil {
-		return nil, a.readerGone(err)
+		return nil, readerGone(err)
 	}
 	var opts []heal.Option
 	if s, ok := a.tell.(*show); ok && !s.live {
@@ -200,7 +200,7 @@ func (a *asking) carryOut(ctx context.Context, chain *chain, req *ninelives.Requ
 			a.kept.note(ctx, a.id, ev)
 		}
 		if err := a.tell.event(ev); err != nil {
-			return nil, a.readerGone(err)
+			return nil, readerGone(err)
 		}
 	}
 	return nil, ninelives.ErrNoEnd
@@ -214,7 +214,7 @@ var errUnwritten = errors.New("cannot write the answer")
 
 // readerGone makes the error of a call whose reader does not read on. A full
 // disk behind stdout is told as such.
-func (a *asking) readerGone(err error) error {
+func readerGone(err error) error {
 	if !brokenPipe(err) {
 		return fmt.Errorf("%w: %w", errUnwritten, err)
 	}

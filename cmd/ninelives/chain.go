@@ -25,6 +25,8 @@ type choice struct {
 
 // chain is who is asked.
 type chain struct {
+	choice    choice
+	config    *config.Config
 	models    []ninelives.Model
 	policy    heal.Policy
 	warnings  []string
@@ -34,7 +36,7 @@ type chain struct {
 
 // open resolves the choice: flags over configuration over environment, and
 // the simulator where nothing is there. The caller closes the chain.
-func (p *process) open(ctx context.Context, c choice) (*chain, error) {
+func (p *process) open(ctx context.Context, c choice, simulator func() ([]ninelives.Model, func(), error)) (*chain, error) {
 	paths := config.Paths(".", p.env)
 	if c.config != "" {
 		paths = []string{c.config}
@@ -46,7 +48,7 @@ func (p *process) open(ctx context.Context, c choice) (*chain, error) {
 	if err != nil {
 		return nil, &usageError{err}
 	}
-	out := &chain{policy: settings.Policy, close: func() {}}
+	out := &chain{choice: c, config: settings, policy: settings.Policy, close: func() {}}
 	for _, problem := range problems {
 		out.warnings = append(out.warnings, problem.Error())
 	}
@@ -66,7 +68,7 @@ func (p *process) open(ctx context.Context, c choice) (*chain, error) {
 		return nil, &usageError{problems[0]}
 	case errors.Is(err, config.ErrNoModel):
 		out.simulated = true
-		if out.models, out.close, err = demo(); err != nil {
+		if out.models, out.close, err = simulator(); err != nil {
 			return nil, err
 		}
 		return out, nil
@@ -126,6 +128,18 @@ func (c *chain) plan() string {
 		text += fmt.Sprintf(" (at most %d of them in one call: policy.budget.others)", 1+most)
 	}
 	return text
+}
+
+// signature stands for the configuration that the chain was opened from:
+// whom it asks, by which policy. Source: design 000 §2.3.
+func (c *chain) signature() string {
+	parts := append([]string{c.policy.Name}, c.names()...)
+	for _, m := range c.models {
+		if candidate, ok := ninelives.CandidateOf(m); ok {
+			parts = append(parts, candidate.Host, candidate.Key)
+		}
+	}
+	return strings.Join(parts, "\n")
 }
 
 // names lists the candidates.

@@ -33,15 +33,21 @@ const demoWords = "no API key and no local model server was found, so a built-in
 
 // demo starts the simulator and opens its two providers. Close ends it.
 func demo() (models []ninelives.Model, close func(), err error) {
-	srv := chaos.New(demoScenarios...)
+	return simulated(demoScenarios, "shaky", "steady")
+}
+
+// simulated starts a simulator and opens two of its models as providers, the
+// first in Anthropic's protocol, the second in OpenAI's.
+func simulated(scenarios []chaos.Scenario, first, second string) (models []ninelives.Model, close func(), err error) {
+	srv := chaos.New(scenarios...)
 	for _, m := range []struct {
 		name     string
 		protocol ninelives.Protocol
 		schema   ninelives.SchemaSupport
 		base     string
 	}{
-		{"shaky", ninelives.AnthropicMessages, ninelives.SchemaTool, srv.URL()},
-		{"steady", ninelives.OpenAIChat, ninelives.SchemaNative, srv.URL() + "/v1"},
+		{first, ninelives.AnthropicMessages, ninelives.SchemaTool, srv.URL()},
+		{second, ninelives.OpenAIChat, ninelives.SchemaNative, srv.URL() + "/v1"},
 	} {
 		model, err := provider.Open(m.name, provider.Provider("simulator"), provider.BaseURL(m.base),
 			provider.Protocol(m.protocol), provider.Key(provider.Secret{}), provider.Capabilities(func(c *ninelives.Capabilities) {
@@ -54,4 +60,24 @@ func demo() (models []ninelives.Model, close func(), err error) {
 		models = append(models, model)
 	}
 	return models, srv.Close, nil
+}
+
+// simulatedCoder is said where the scripted coder answers.
+const simulatedCoder = "no API key and no local model server was found, so a built-in simulator works here. It is no AI: it\n" +
+	"follows plain orders such as: replace \"A\" with \"B\" in FILE, create FILE with \"TEXT\", read FILE, run CMD.\n" +
+	"For real work set a key such as ANTHROPIC_API_KEY or OPENAI_API_KEY, or start Ollama."
+
+// The simulated providers of an agent on a machine without any: the first is
+// overloaded now and then, so that turns are seen to be healed.
+var demoCoders = []chaos.Scenario{
+	{Name: "shaky-coder", Loop: true, Steps: []chaos.Step{
+		{Error: chaos.Overloaded, Message: "simulated: overloaded", Delay: demoLatency},
+		{Times: 20, Coder: true, First: demoLatency, Interval: demoPace},
+	}},
+	{Name: "coder", Steps: []chaos.Step{{Coder: true, First: demoLatency, Interval: demoPace}}},
+}
+
+// demoCoder starts the simulator's scripted coder behind two providers.
+func demoCoder() (models []ninelives.Model, close func(), err error) {
+	return simulated(demoCoders, "shaky-coder", "coder")
 }

@@ -24,6 +24,9 @@ const (
 	exitRefused     = 6
 	exitTruncated   = 7
 	exitEmpty       = 8
+	exitLimit       = 9
+	exitLoop        = 10
+	exitDenied      = 11
 	exitOverflow    = 12
 	exitDeadline    = 124
 	exitCancelled   = 130

@@ -46,24 +46,40 @@ const maxName = 200
 // is one: it comes from a variable that is not set, and going on without it
 // would ask somebody else, or for something else.
 func (a *asking) mistakes(cmd *cobra.Command) error {
-	errs := []error{a.choice.deadline.mistake}
+	errs := append([]error{a.choice.deadline.mistake}, a.choice.mistakes(cmd)...)
 	for _, flag := range []struct {
 		name   string
 		values []string
-	}{
-		{"model", []string{a.choice.model}}, {"fallback", a.choice.fallbacks}, {"preset", []string{a.choice.preset}},
-		{"config", []string{a.choice.config}}, {"schema", []string{a.in.schema}}, {"image", a.in.images}, {"resume", []string{a.resume}},
-	} {
+	}{{"schema", []string{a.in.schema}}, {"image", a.in.images}, {"resume", []string{a.resume}}} {
+		if !cmd.Flags().Changed(flag.name) {
+			continue
+		}
+		for _, value := range flag.values {
+			if strings.TrimSpace(value) == "" {
+				errs = append(errs, emptyFlag(flag.name))
+				if name := "--" + flag.name; name == lostImage || name == lostSchema {
+					a.in.lost = append(a.in.lost, name)
+				}
+			}
+		}
+	}
+	a.in.images = slices.DeleteFunc(a.in.images, func(name string) bool { return strings.TrimSpace(name) == "" })
+	return errors.Join(errs...)
+}
+
+// mistakes are what is wrong with the values that say whom to ask.
+func (c *choice) mistakes(cmd *cobra.Command) (errs []error) {
+	for _, flag := range []struct {
+		name   string
+		values []string
+	}{{"model", []string{c.model}}, {"fallback", c.fallbacks}, {"preset", []string{c.preset}}, {"config", []string{c.config}}} {
 		if !cmd.Flags().Changed(flag.name) {
 			continue
 		}
 		for _, value := range flag.values {
 			switch isName := flag.name == "model" || flag.name == "fallback"; {
 			case strings.TrimSpace(value) == "":
-				errs = append(errs, usagef("--%s is empty: give it a value, or leave it out", flag.name))
-				if name := "--" + flag.name; name == lostImage || name == lostSchema {
-					a.in.lost = append(a.in.lost, name)
-				}
+				errs = append(errs, emptyFlag(flag.name))
 			case isName && len(value) > maxName:
 				errs = append(errs, usagef("--%s: no model has a name of %d characters", flag.name, len(value)))
 			case isName && strings.ContainsFunc(value, unicode.IsControl):
@@ -71,8 +87,11 @@ func (a *asking) mistakes(cmd *cobra.Command) error {
 			}
 		}
 	}
-	a.in.images = slices.DeleteFunc(a.in.images, func(name string) bool { return strings.TrimSpace(name) == "" })
-	return errors.Join(errs...)
+	return errs
+}
+
+func emptyFlag(name string) error {
+	return usagef("--%s is empty: give it a value, or leave it out", name)
 }
 
 // flagWords is a mistake that the parser of flags has found, without words of

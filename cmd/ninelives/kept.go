@@ -23,6 +23,12 @@ type kept struct {
 	file     os.FileInfo
 }
 
+// statePath is the directory of what is kept beside the journal.
+func (p *process) statePath() (string, error) {
+	path, err := p.journalPath()
+	return filepath.Dir(path), err
+}
+
 // journalPath is where the journal is: NINELIVES_JOURNAL, else a file among
 // the user's state ($XDG_STATE_HOME, ~/.local/state; on Windows the local
 // application data).

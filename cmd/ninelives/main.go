@@ -14,6 +14,11 @@
 //	exit.go     exit codes
 //	kept.go     the journal as the commands use it
 //	calls.go    calls: what was asked and not answered
+//	run.go      run: a task without a terminal; runshow.go and runlines.go tell it
+//	terminal.go the agent in the terminal (package tui), resume
+//	work.go     an agent with everything that it works with
+//	sessions.go sessions, replay
+//	trust.go    trust: what a project's configuration may set
 //	sim.go      sim: the simulator as a server
 //	version.go  version
 package main
@@ -29,9 +34,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ninelives-ai/ninelives/provider"
+	"github.com/ninelives-ai/ninelives/tool"
 )
 
-func main() { os.Exit(run()) }
+func main() {
+	if forSupervisor() {
+		os.Exit(tool.Supervise(os.Args[2:]))
+	}
+	os.Exit(run())
+}
 
 // run is main with an exit code.
 func run() int {
@@ -69,15 +80,23 @@ type process struct {
 }
 
 func (p *process) root() *cobra.Command {
+	w := &work{}
 	root := &cobra.Command{
 		Use:           "ninelives",
-		Short:         "LLM calls that land on their feet",
+		Short:         "LLM calls and agents that land on their feet",
+		Long:          "Without a command: the coding agent, in this terminal and this directory.",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Version:       buildVersion(),
 		Args:          knownCommand,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := w.mistakes(cmd); err != nil {
+				return err
+			}
+			return p.terminal(cmd.Context(), w, "")
+		},
 	}
+	w.flags(root)
 	root.SetVersionTemplate(versionLine() + "\n")
 	root.SetFlagErrorFunc(flagWords)
 	root.SetHelpCommand(&cobra.Command{
@@ -100,7 +119,7 @@ func (p *process) root() *cobra.Command {
 	root.SetOut(p.stdout)
 	root.SetErr(p.stderr)
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(p.ask(), p.calls(), p.sim(), p.version())
+	root.AddCommand(p.ask(), p.run(), p.resumeCommand(), p.sessions(), p.replay(), p.calls(), p.trust(), p.sim(), p.version())
 	return root
 }
 
