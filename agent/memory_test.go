@@ -78,7 +78,7 @@ func remembers(t *testing.T, test func(k *kept), answers ...string) {
 		dir := t.TempDir()
 		k := &kept{T: t, dirs: MemoryDirs{Project: filepath.Join(dir, "work", ".ninelives"), User: filepath.Join(dir, "user")},
 			model: &rememberer{name: "m", answers: answers, takes: 3 * time.Second}}
-		k.Memory = NewMemory(func() ninelives.Model { return k.model }, k.dirs, DefaultSettings().Memory)
+		k.Memory = NewMemory(k.current, k.dirs, DefaultSettings().Memory)
 		defer func() {
 			if err := k.Close(); err != nil {
 				t.Error(err)
@@ -86,6 +86,13 @@ func remembers(t *testing.T, test func(k *kept), answers ...string) {
 		}()
 		test(k)
 	})
+}
+
+// current is the model that the agent has now.
+func (k *kept) current() ninelives.Model {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.model
 }
 
 func (k *kept) history(session string, messages []ninelives.Message) History {
@@ -325,7 +332,9 @@ func TestTheModelIsTheOneThatTheAgentHasAtItsStart(t *testing.T) {
 		k.OnIdle(k.history("s", spokenHistory))
 		after(time.Minute)
 		first := k.model
+		k.mu.Lock()
 		k.model = &rememberer{name: "second", answers: []string{"nothing"}}
+		k.mu.Unlock()
 		after(10 * time.Minute)
 		if first.asked() != 0 || k.model.asked() != 1 {
 			t.Errorf("the first was asked %d times, the second %d", first.asked(), k.model.asked())
