@@ -119,7 +119,7 @@ func TestEveryPageIsLinked(t *testing.T) {
 // The manual lists the exit codes that there are, the flags and the variables.
 func TestTheManualIsComplete(t *testing.T) {
 	manual := page(t, "docs/cli.md")
-	for _, code := range []int{exitOK, exitInternal, exitUsage, exitAuth, exitBilling, exitUnavailable, exitRefused, exitTruncated, exitEmpty, exitOverflow, exitDeadline, exitCancelled} {
+	for _, code := range []int{exitOK, exitInternal, exitUsage, exitAuth, exitBilling, exitUnavailable, exitRefused, exitTruncated, exitEmpty, exitLimit, exitLoop, exitDenied, exitOverflow, exitDeadline, exitCancelled} {
 		if !strings.Contains(manual, "\n| "+strconv.Itoa(code)+" | ") {
 			t.Errorf("exit code %d is not in docs/cli.md", code)
 		}
@@ -129,7 +129,7 @@ func TestTheManualIsComplete(t *testing.T) {
 		if cmd.Name() != "help" && !strings.Contains(manual, "\nninelives "+cmd.Name()) {
 			t.Errorf("ninelives %s is not in docs/cli.md", cmd.Name())
 		}
-		flags := regexp.MustCompile(`--[a-z]+`).FindAllString(cmd.LocalFlags().FlagUsages(), -1)
+		flags := regexp.MustCompile(`--[a-z-]+`).FindAllString(cmd.LocalFlags().FlagUsages(), -1)
 		for _, flag := range flags {
 			if flag != "--help" && !strings.Contains(manual, "`"+flag) {
 				t.Errorf("ninelives %s %s is not in docs/cli.md", cmd.Name(), flag)
