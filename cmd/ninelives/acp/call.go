@@ -111,8 +111,11 @@ func locations(dir string, args []byte, needs []tool.Need, diff string) (list []
 	}
 	first := map[string]int{}
 	hunks, _ := readDiff(diff)
-	for _, h := range slices.Backward(hunks) {
-		first[h.path] = h.line
+	for _, h := range hunks {
+		if first[h.path] == 0 {
+			first[h.path] = max(h.line, 1)
+		}
+		paths = append(paths, h.path)
 	}
 	for _, p := range paths {
 		if p == "" || slices.ContainsFunc(list, func(l sdk.ToolCallLocation) bool { return l.Path == absolute(dir, p) }) {

@@ -268,7 +268,8 @@ func (t *teller) called(e agent.Effect) {
 
 // finished shows what came of a call.
 func (s *session) finished(e agent.Effect) {
-	s.update(sdk.UpdateToolCall(sdk.ToolCallId(e.Call), sdk.WithUpdateStatus(status(e)), sdk.WithUpdateContent(effectContent(e, s.dir))))
+	s.update(sdk.UpdateToolCall(sdk.ToolCallId(e.Call), sdk.WithUpdateStatus(status(e)),
+		sdk.WithUpdateContent(effectContent(e, s.dir)), sdk.WithUpdateLocations(locations(s.dir, nil, nil, e.Diff))))
 }
 
 // plan shows the model's list of tasks.
