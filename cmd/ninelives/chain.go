@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ type choice struct {
 	preset    string
 	config    string
 	deadline  deadline
+	dir       string // whose configuration; empty: the current one's
 }
 
 // chain is who is asked.
@@ -37,7 +39,7 @@ type chain struct {
 // open resolves the choice: flags over configuration over environment, and
 // the simulator where nothing is there. The caller closes the chain.
 func (p *process) open(ctx context.Context, c choice, simulator func() ([]ninelives.Model, func(), error)) (*chain, error) {
-	paths := config.Paths(".", p.env)
+	paths := config.Paths(cmp.Or(c.dir, "."), p.env)
 	if c.config != "" {
 		paths = []string{c.config}
 		if _, err := os.Stat(c.config); errors.Is(err, fs.ErrNotExist) { // config.Load takes it for one that need not be there

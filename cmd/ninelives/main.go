@@ -18,6 +18,7 @@
 //	terminal.go the agent in the terminal (package tui), resume
 //	work.go     an agent with everything that it works with
 //	sessions.go sessions, replay
+//	acp.go      acp: the agent for editors (package acp)
 //	trust.go    trust: what a project's configuration may set
 //	sim.go      sim: the simulator as a server
 //	version.go  version
@@ -119,7 +120,7 @@ func (p *process) root() *cobra.Command {
 	root.SetOut(p.stdout)
 	root.SetErr(p.stderr)
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(p.ask(), p.run(), p.resumeCommand(), p.sessions(), p.replay(), p.calls(), p.trust(), p.sim(), p.version())
+	root.AddCommand(p.ask(), p.run(), p.resumeCommand(), p.sessions(), p.replay(), p.acp(), p.trust(), p.calls(), p.sim(), p.version())
 	return root
 }
 

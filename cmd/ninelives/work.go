@@ -26,6 +26,8 @@ type work struct {
 	mode   string
 	allow  []string
 	deny   []string
+	// servers are those of an editor, beside the configuration's.
+	servers []mcp.Server
 }
 
 // flags adds the flags that every command with an agent has.
@@ -103,8 +105,10 @@ func (w *work) open(ctx context.Context, p *process, kept *kept, tune func(*agen
 			s.close()
 		}
 	}()
-	if s.directory, err = workDirectory(); err != nil {
-		return nil, err
+	if s.directory = w.choice.dir; s.directory == "" {
+		if s.directory, err = workDirectory(); err != nil {
+			return nil, err
+		}
 	}
 	if s.chain, err = p.open(ctx, w.choice, demoCoder); err != nil {
 		return nil, err
@@ -183,8 +187,8 @@ func (s *shop) tools(ctx context.Context, kept *kept, conf config.Agent) ([]tool
 		Engine: conf.Search.Engine, URL: conf.Search.URL, Key: conf.Search.Key.Reveal(),
 	}})...)
 	tools = append(tools, tool.Todo())
-	if len(conf.MCP) > 0 {
-		s.servers = mcp.Connect(ctx, serversOf(conf.MCP, s.directory))
+	if servers := append(serversOf(conf.MCP, s.directory), s.work.servers...); len(servers) > 0 {
+		s.servers = mcp.Connect(ctx, servers)
 		s.closers = append(s.closers, s.servers.Close)
 	}
 	return tools, ws, outputs, nil
