@@ -338,13 +338,16 @@ func failure(err error) Failure {
 	default:
 		return f
 	}
-	partial := f.Fault.Partial
-	if partial == nil {
-		return f
+	var calls []ninelives.ToolCall
+	finish := ninelives.FinishReason("")
+	if p := f.Fault.Partial; p != nil {
+		calls, finish = p.Message.ToolCalls(), p.Finish
 	}
-	calls := partial.Message.ToolCalls()
-	f.Cut = len(calls) > 0 || partial.Finish == ninelives.FinishMalformedCall
-	if partial.Finish == ninelives.FinishLength || f.Fault.Class == ninelives.ClassTruncated {
+	// Where a cut answer has no call in it, it may have been in the middle of one
+	// all the same: some providers leave out what does not close.
+	cut := finish == ninelives.FinishLength || f.Fault.Class == ninelives.ClassTruncated
+	f.Cut = cut || len(calls) > 0 || finish == ninelives.FinishMalformedCall
+	if cut {
 		return f
 	}
 	for _, c := range calls {
@@ -356,7 +359,7 @@ func failure(err error) Failure {
 			f.Broken = fmt.Sprintf("the arguments of %s are no valid JSON (%s)", plain(c.Name), oneLine(err.Error()))
 		}
 	}
-	if partial.Finish == ninelives.FinishMalformedCall {
+	if finish == ninelives.FinishMalformedCall {
 		f.Broken = "the provider could not read the call"
 	}
 	return f

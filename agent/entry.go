@@ -129,8 +129,8 @@ type Failure struct {
 	// its Partial, as evidence. Text says it in one line.
 	Fault *ninelives.Fault `json:"fault,omitzero"`
 	Text  string           `json:"text,omitzero"`
-	// Cut: the answer was there and ended too early, or in a call that does not
-	// close: the model can be told to send smaller pieces.
+	// Cut: an answer ended too early, or in a call that does not close: the
+	// model can be told to send smaller pieces.
 	Cut bool `json:"cut,omitzero"`
 	// Broken says what was wrong with a call that was finished and is no JSON.
 	Broken string `json:"broken,omitzero"`

@@ -23,7 +23,7 @@ func cutOffNote(f *Failure) string {
 	if f.Broken != "" {
 		return "Your last answer was not kept and none of its calls was run: " + f.Broken + ". Make the call again with arguments that are valid JSON."
 	}
-	return "Your last answer was cut off at the limit of its length, in the middle of a call. Nothing of it was kept and none of its calls was run. Send smaller pieces: split long content over several calls."
+	return "Your last answer was cut off at the limit of its length. Nothing of it was kept and none of its calls was run. Send smaller pieces: split long content over several calls."
 }
 
 // lastWordNote asks for what the user needs to go on.
