@@ -38,6 +38,7 @@ type Option func(*Agent)
 // safe for concurrent use; each of its sessions has one turn at a time.
 type Agent struct {
 	tools    []tool.Tool
+	sources  []func() []tool.Tool
 	settings Settings
 	hooks    []Hook
 	journal  *journal.Journal
@@ -76,6 +77,13 @@ func New(model ninelives.Model, opts ...Option) *Agent {
 // Tools adds tools that the model can call.
 func Tools(tools ...tool.Tool) Option {
 	return func(a *Agent) { a.tools = append(a.tools, tools...) }
+}
+
+// ToolsFrom adds tools that come and go, such as those of outside servers: the
+// source is asked when a turn begins, and the turn keeps what it gave. One whose
+// name is taken already is left out.
+func ToolsFrom(source func() []tool.Tool) Option {
+	return func(a *Agent) { a.sources = append(a.sources, source) }
 }
 
 // Journal is where the sessions are recorded. Without one they live in memory

@@ -33,8 +33,15 @@ type equipped struct {
 // toolbox gives the tools as they are now.
 func (a *Agent) toolbox() toolbox {
 	box := toolbox{byName: map[string]*equipped{}}
-	for _, t := range a.tools {
+	tools := slices.Clip(a.tools)
+	for _, source := range a.sources {
+		tools = append(tools, source()...)
+	}
+	for _, t := range tools {
 		spec := t.Spec()
+		if box.byName[spec.Name] != nil || spec.Name == "" {
+			continue
+		}
 		box.byName[spec.Name] = &equipped{Tool: t, spec: spec, compile: sync.OnceValues(func() (*jsonout.Schema, error) {
 			if len(spec.Schema) == 0 {
 				return nil, nil

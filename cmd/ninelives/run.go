@@ -160,8 +160,8 @@ func (r *running) carryOut(ctx context.Context, kept *kept, out result, task nin
 		if r.maxCost > 0 {
 			s.Guard.Cost = r.maxCost
 		}
+		s.Output = output
 	})
-	_ = output
 	if err != nil {
 		out.err = err
 		return out

@@ -141,6 +141,9 @@ func (w *work) open(ctx context.Context, p *process, kept *kept, tune func(*agen
 		agent.Tools(tools...), agent.With(s.settings), agent.Workspace(s.directory), agent.Restorer(restorer),
 		agent.Outputs(outputs), agent.Version(buildVersion()), agent.Signature(s.chain.signature()),
 	}
+	if s.servers != nil {
+		options = append(options, agent.ToolsFrom(s.servers.Tools))
+	}
 	if kept.j != nil {
 		options = append(options, agent.Journal(kept.j))
 	}
