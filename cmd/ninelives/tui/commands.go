@@ -125,7 +125,7 @@ func (u *ui) showStatus(string) []any {
 		line("waiting", "%s", plural(s.Waiting, "message"))
 	}
 	for _, task := range s.Todo {
-		fmt.Fprintf(&b, "%s  %s\n", task.Status, said(task.Content))
+		fmt.Fprintf(&b, "%-10s %s\n", oneLine(string(task.Status)), oneLine(task.Content))
 	}
 	u.print(block{kind: blockNote, head: strings.TrimRight(b.String(), "\n")})
 	return nil

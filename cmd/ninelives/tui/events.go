@@ -62,8 +62,12 @@ func (u *ui) event(ev agent.Event) {
 	switch ev := ev.(type) {
 	case agent.Started:
 		t.started = true
-		if text := said(ev.Text); text != "" && !ev.Resumes {
+		text := said(ev.Text)
+		if text != "" && !ev.Resumes {
 			u.print(block{kind: blockUser, head: text})
+		}
+		if t.typed != "" && t.typed != text { // an earlier input begins the turn with it
+			u.print(block{kind: blockUser, head: t.typed})
 		}
 		t.typed = ""
 	case agent.Model:

@@ -60,7 +60,7 @@ type Config struct {
 	// History is the file of what was sent before; a draft of what was not is kept
 	// beside it (".draft"). Empty keeps neither.
 	History string
-	// Notices are shown at the start, each in a line.
+	// Notices are shown at the start; one that begins with "! " is a warning.
 	Notices []string
 	// Env is the environment; nil means the process's.
 	Env []string
@@ -184,7 +184,11 @@ func newDriver(ctx context.Context, cfg Config) *driver {
 func (d *driver) start() {
 	draft := ""
 	for _, n := range d.cfg.Notices {
-		d.ui.print(block{kind: blockWarning, head: n})
+		b := block{kind: blockNote, head: n}
+		if warning, ok := strings.CutPrefix(n, "! "); ok {
+			b = block{kind: blockWarning, head: warning}
+		}
+		d.ui.print(b)
 	}
 	if d.cfg.History != "" {
 		items, err := loadHistory(d.cfg.History)

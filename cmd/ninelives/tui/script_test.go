@@ -245,7 +245,7 @@ func program() int {
 	}
 	err := Run(ctx, Config{
 		Session: first, Asker: asker, Directory: dir, History: os.Getenv("TUI_TEST_PROGRAM"),
-		In: os.Stdin, Out: os.Stdout, Models: []string{"sim/coder", "sim/thinker"}, Notices: []string{"the built-in simulator answers"},
+		In: os.Stdin, Out: os.Stdout, Models: []string{"sim/coder", "sim/thinker"}, Notices: []string{"! the built-in simulator answers"},
 		New:    func(context.Context) (Session, error) { return newScripted("s-second", asker), nil },
 		Resume: func(_ context.Context, id string) (Session, error) { return newScripted(id, asker), nil },
 		Sessions: func(context.Context) ([]Listed, error) {

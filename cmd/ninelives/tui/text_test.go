@@ -42,7 +42,7 @@ func TestUntrustedTextNeverSteersTheTerminalAndEveryLineFits(t *testing.T) {
 		g.u.details = rapid.Bool().Draw(t, "details")
 		g.u.commands = slashCommands()
 		g.do(opened{standing: standing{branch: draw("branch"), queued: []queued{{1, agent.ViaQueue, draw("queued")}},
-			Status: agent.Status{Model: draw("model"), Todo: draw("todo"), Failed: &agent.End{FailedTurn: true, Message: draw("message")}}}})
+			Status: agent.Status{Model: draw("model"), Todo: []tool.Task{{Content: draw("todo"), Status: tool.TaskStatus(draw("status"))}}, Failed: &agent.End{FailedTurn: true, Message: draw("message")}}}})
 		g.do(listed{[]string{draw("file")}})
 		g.u.ed.paste(draw("paste"))
 		g.u.begin(goOn{}, draw("typed"))

@@ -76,7 +76,10 @@ func (p *pane) program(vars ...string) {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	p.text("clear; " + strings.Join(append(vars, "TUI_TEST_PROGRAM="+p.history()), " ") + " " + self + "; echo exit=$?")
+	p.text("stty sane; clear")
+	p.press("C-j") // what Enter sends is no line end in a terminal that was left raw
+	p.want("$")
+	p.text(strings.Join(append(vars, "TUI_TEST_PROGRAM="+p.history()), " ") + " " + self + "; echo exit=$?")
 	p.press("Enter")
 	p.wait("sim/coder")
 }
@@ -297,8 +300,6 @@ func TestInATerminalTheEndOfTheProcessRestoresItAndLosesNothing(t *testing.T) {
 	}
 	syscall.Kill(p.pid(), syscall.SIGKILL)
 	p.wait("exit=137")
-	p.text("stty sane")
-	p.press("C-j") // what Enter sends is no line end in a terminal that was left raw
 	p.program()
 	p.wait("› half typed and more")
 	p.press("C-c")
