@@ -47,6 +47,7 @@ type Agent struct {
 	approve  func(context.Context, Question) Decision
 	grant    func(context.Context, Ended) bool
 	save     func(text string) (path string, err error)
+	memory   *Memory
 	version  string
 
 	mu        sync.Mutex // guards what follows
@@ -109,6 +110,10 @@ func Restorer(r FileRestorer) Option { return func(a *Agent) { a.restorer = r } 
 func Outputs(save func(text string) (path string, err error)) Option {
 	return func(a *Agent) { a.save = save }
 }
+
+// Remember hands what sessions leave to a memory, once they are idle. The memory
+// is the caller's to close, after the sessions.
+func Remember(m *Memory) Option { return func(a *Agent) { a.memory = m } }
 
 // Approve asks a person for a call. It may take as long as the person does; it
 // must return when the context ends. Without it nobody can be asked: what would

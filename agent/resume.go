@@ -55,6 +55,7 @@ func (a *Agent) taken(ctx context.Context, log recorder, entries []journal.Entry
 		s.said = append(s.said, "a part of the session's record is damaged and was left out: "+oneLine(d.Error()))
 	}
 	s.started(ctx)
+	s.idle(s.st.last)
 	return s
 }
 

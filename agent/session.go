@@ -283,6 +283,9 @@ func (s *Session) Close() error {
 		s.Stop()
 		<-busy
 	}
+	if m := s.a.memory; m != nil {
+		m.OnTurn(s.ID())() // nothing of it can be recorded any more
+	}
 	s.ended(context.Background())
 	s.a.mu.Lock()
 	if s.a.own == s {
@@ -312,6 +315,40 @@ func (s *Session) occupy(t *turn) (free func(), err error) {
 		s.mu.Unlock()
 		close(done)
 	}, nil
+}
+
+// working keeps the memory away from the session until idle is called, which
+// hands over what it has left.
+func (s *Session) working() (idle func()) {
+	m := s.a.memory
+	if m == nil {
+		return func() {}
+	}
+	ended := m.OnTurn(s.ID())
+	return func() {
+		ended()
+		s.idle(now())
+	}
+}
+
+// idle hands the memory what it has not taken up yet: what a compaction has
+// dropped from the view at once, everything when the session has been idle.
+func (s *Session) idle(since time.Time) {
+	m := s.a.memory
+	if m == nil {
+		return
+	}
+	st := s.State()
+	h := History{
+		Session: s.ID(), Messages: st.Messages(), From: st.archived, Through: len(st.messages) - 1, Since: since,
+		Record: func(a Archive) error { return s.record(context.Background(), a) },
+	}
+	if n := len(st.compactions); n > 0 {
+		if c := st.compactions[n-1]; c.View != nil && c.Through >= st.archived {
+			h.Through, h.Since = c.Through, time.Time{}
+		}
+	}
+	m.OnIdle(h)
 }
 
 // stage adds entries to the state; they become durable with the next commit.

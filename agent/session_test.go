@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -229,4 +231,38 @@ func TestAnAgentWithoutAJournalKeepsItsSessionsInMemory(t *testing.T) {
 	if _, err := New(plays(says("")), Tools(reader("a", echo), reader("a", echo))).Open(t.Context()); err == nil || err.Error() != `two tools are called "a"` {
 		t.Errorf("two tools of one name: %v", err)
 	}
+}
+
+func TestAnIdleSessionIsArchivedOnceAndTheRecordSaysHowFar(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		keeper := &rememberer{name: "test/keeper", answers: []string{"[durable] The user tests with make."}}
+		memory := NewMemory(func() ninelives.Model { return keeper }, MemoryDirs{Project: t.TempDir()}, DefaultSettings().Memory)
+		defer func() { _ = memory.Close() }()
+		log := &tape{}
+		a := New(plays(says("ok")), Remember(memory), Workspace(t.TempDir()))
+		s := a.taken(t.Context(), log, nil, nil)
+		turned(t, s, "we test with make")
+		time.Sleep(5 * time.Minute)
+		turned(t, s, "remember that")
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		if s.State().archived != 0 {
+			t.Error("it was archived before it was idle for ten minutes")
+		}
+		time.Sleep(6 * time.Minute)
+		synctest.Wait()
+		if got := s.State().archived; got != 4 {
+			t.Errorf("archived are %d messages of 4", got)
+		}
+		asked := keeper.asked()
+		_ = s.Close()
+		// Another process does not archive the same again.
+		s = a.taken(t.Context(), log, slices.Clone(log.entries), nil)
+		time.Sleep(20 * time.Minute)
+		synctest.Wait()
+		if s.State().archived != 4 || keeper.asked() > asked+1 { // one more to refine what there is
+			t.Errorf("archived are %d messages, with %d requests after %d", s.State().archived, keeper.asked(), asked)
+		}
+		_ = s.Close()
+	})
 }

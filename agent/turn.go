@@ -50,6 +50,7 @@ func (s *Session) drive(ctx context.Context, yield func(Event, error) bool, begi
 	end, err := func() (Ended, error) {
 		// A panic of the consumer passes through: the turn is then one that was cut off.
 		defer free()
+		defer s.working()()
 		if err := begin(t); err != nil {
 			return Ended{}, err
 		}
