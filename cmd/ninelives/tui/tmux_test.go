@@ -79,7 +79,7 @@ func (p *pane) program(vars ...string) {
 	p.text("stty sane; clear")
 	p.press("C-j") // what Enter sends is no line end in a terminal that was left raw
 	p.want("$")
-	p.text(strings.Join(append(vars, "TUI_TEST_PROGRAM="+p.history()), " ") + " " + self + "; echo exit=$?")
+	p.text("clear; " + strings.Join(append(vars, "TUI_TEST_PROGRAM="+p.history()), " ") + " " + self + "; echo exit=$?")
 	p.press("Enter")
 	p.wait("sim/coder")
 }
