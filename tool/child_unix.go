@@ -209,7 +209,7 @@ func startDirect(o work, terminal *os.File, output func([]byte)) (*child, error)
 			end.How = how
 		}
 		// The rest of its session goes with it.
-		if syscall.Kill(-pid, 0) == nil {
+		if how == endedItself && syscall.Kill(-pid, 0) == nil {
 			end.Left = 1
 			signal(syscall.SIGTERM)
 			for range 20 {

@@ -1,8 +1,11 @@
 package tool
 
 import (
+	"fmt"
 	"os"
 	"testing"
+
+	"go.uber.org/goleak"
 )
 
 // superviseArgument makes the test binary a supervisor, as the agent's own is.
@@ -17,5 +20,10 @@ func TestMain(m *testing.M) {
 			os.Exit(agentThatIsKilled(os.Args[2:]))
 		}
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if err := goleak.Find(); code == 0 && err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
 }

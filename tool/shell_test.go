@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
-	"go.uber.org/goleak"
 )
 
 func supervisorOfTests(t *testing.T) []string {
@@ -35,10 +34,9 @@ type harness struct {
 	dir string
 }
 
-// harnesses are a shell with a supervisor and one without.
+// shellOf is a shell with a supervisor, unless change takes it away.
 func shellOf(t *testing.T, change func(*ShellOptions)) *harness {
 	t.Helper()
-	before := goleak.IgnoreCurrent()
 	dir := t.TempDir()
 	ws, err := OpenWorkspace(dir, nil)
 	if err != nil {
@@ -59,7 +57,6 @@ func shellOf(t *testing.T, change func(*ShellOptions)) *harness {
 			t.Error(err)
 		}
 		ws.Close()
-		goleak.VerifyNone(t, before)
 	})
 	return &harness{Shell: s, t: t, dir: ws.Dir()}
 }
@@ -153,8 +150,9 @@ func TestOutputIsToldWhileTheCommandRuns(t *testing.T) {
 }
 
 func TestAnEndlessOutputIsKeptAtBothEnds(t *testing.T) {
+	t.Parallel()
 	h := shellOf(t, nil)
-	r := h.run(t.Context(), commandArguments{Command: "echo first; head -c 40000000 /dev/zero | tr '\\0' x; echo; echo last"})
+	r := h.run(t.Context(), commandArguments{Command: "echo first; head -c 20000000 /dev/zero | tr '\\0' x; echo; echo last"})
 	text := r.Text()
 	if !strings.HasPrefix(text, "first\nxxx") || !strings.Contains(text, "xxx\nlast\n") || len(text) > maxOutput+1000 || !strings.Contains(text, "were written here and not kept]") {
 		t.Errorf("%d bytes: %.50q ... %q", len(text), text, text[len(text)-200:])
@@ -226,6 +224,7 @@ func needSetsid(t *testing.T) {
 }
 
 func TestATimeoutStopsAllThatACommandStartedAndKeepsItsOutput(t *testing.T) {
+	t.Parallel()
 	needSetsid(t)
 	h := shellOf(t, nil)
 	word := "61001." + strconv.Itoa(os.Getpid())
@@ -239,6 +238,7 @@ func TestATimeoutStopsAllThatACommandStartedAndKeepsItsOutput(t *testing.T) {
 }
 
 func TestStoppingACallStopsAllThatTheCommandStarted(t *testing.T) {
+	t.Parallel()
 	needSetsid(t)
 	h := shellOf(t, nil)
 	word := "61002." + strconv.Itoa(os.Getpid())
@@ -259,6 +259,7 @@ func TestStoppingACallStopsAllThatTheCommandStarted(t *testing.T) {
 }
 
 func TestWithoutASupervisorAStoppedCommandTakesItsGroupWithIt(t *testing.T) {
+	t.Parallel()
 	h := shellOf(t, unsupervised)
 	word := "61003." + strconv.Itoa(os.Getpid())
 	r := h.run(t.Context(), commandArguments{Command: "sleep " + word + " & echo so far; trap '' TERM; sleep " + word, Timeout: 1})
@@ -269,6 +270,7 @@ func TestWithoutASupervisorAStoppedCommandTakesItsGroupWithIt(t *testing.T) {
 }
 
 func TestWhatACommandLeavesRunningIsStoppedAndTold(t *testing.T) {
+	t.Parallel()
 	needSetsid(t)
 	h := shellOf(t, nil)
 	word := "61004." + strconv.Itoa(os.Getpid())
@@ -282,6 +284,7 @@ func TestWhatACommandLeavesRunningIsStoppedAndTold(t *testing.T) {
 }
 
 func TestClosingTheShellStopsEverything(t *testing.T) {
+	t.Parallel()
 	bothWays(t, func(t *testing.T, h *harness) {
 		word := "61005." + strconv.Itoa(os.Getpid())
 		if r := h.run(t.Context(), commandArguments{Command: "echo up; sleep " + word, Background: true}); r.IsError || !strings.Contains(r.Text(), "Started job-1") || !strings.Contains(r.Text(), "up\n[job-1: running]") {
@@ -325,6 +328,7 @@ func TestBackgroundJobsAreListedReadAndStopped(t *testing.T) {
 }
 
 func TestATerminalStaysOpenBetweenCalls(t *testing.T) {
+	t.Parallel()
 	bothWays(t, func(t *testing.T, h *harness) {
 		r := h.terminal(terminalArguments{Action: "start", Command: "PS1='$ ' bash --noprofile --norc -i", WaitFor: `\$ $`})
 		if r.IsError || !strings.HasSuffix(r.Text(), "[terminal-1: running]") {
@@ -478,6 +482,7 @@ func probe(t *testing.T, dir, records, command string, mark []byte) (Standing, R
 }
 
 func TestAnAgentThatIsKilledLeavesNoOrphanAndATrueRecord(t *testing.T) {
+	t.Parallel()
 	needSetsid(t)
 	word := "61007." + strconv.Itoa(os.Getpid())
 	command := escapees(word) + "echo begun; sleep " + word
@@ -534,6 +539,7 @@ func TestNobodyCanSayWhatBecameOfACommandWithoutARecord(t *testing.T) {
 }
 
 func TestASupervisorThatIsKilledIsToldAndTakesTheCommandWithIt(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux tells a child that its parent died")
 	}
