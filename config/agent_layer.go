@@ -44,6 +44,9 @@ func (c *Config) layerAgent(s *source, n ast.Node) (problems, fatal []Problem) {
 	if !ok {
 		return nil, []Problem{s.at(n, "agent: expected settings of its own, not %s", article(n.GetToken()))}
 	}
+	if twice := s.twice(m); twice != nil {
+		return nil, twice
+	}
 	if !s.trusted {
 		problems = s.withhold(m)
 	}
@@ -258,6 +261,28 @@ func (p permissions) apply(s *source, n ast.Node, to *tool.Permissions) []Proble
 	add(tool.ActionAsk, p.Ask)
 	add(tool.ActionDeny, p.Deny)
 	to.Rules = rules
+	return problems
+}
+
+// twice finds settings that stand in one mapping under two of their names: what
+// is taken out under one must not be left under another.
+func (s *source) twice(n ast.Node) (problems []Problem) {
+	switch n := n.(type) {
+	case *ast.MappingNode:
+		seen := map[string]*ast.MappingValueNode{}
+		for _, pair := range n.Values {
+			name := pair.Key.GetToken().Value
+			if other := seen[name]; other != nil {
+				problems = append(problems, s.at(pair.Key, "%q is the same setting as %q: keep one", written(pair.Key), written(other.Key)))
+			}
+			seen[name] = pair
+			problems = append(problems, s.twice(pair.Value)...)
+		}
+	case *ast.SequenceNode:
+		for _, v := range n.Values {
+			problems = append(problems, s.twice(v)...)
+		}
+	}
 	return problems
 }
 

@@ -139,6 +139,41 @@ func TestAProjectsFileCannotLiftAnything(t *testing.T) {
 	}
 }
 
+// A setting has several names, and a file several ways to say the same.
+func TestNoOtherWritingGetsPast(t *testing.T) {
+	bounds, _ := newHome(t, "", "").load(t)
+	for _, text := range []string{
+		"Agent: {Hooks: [{on: turn_end, run: [x]}]}",
+		"agent: {mcp_servers: {x: {command: x}}}",
+		"agent: {mcp-servers: {x: {command: x}}}",
+		"agent: {<<: {hooks: [{on: turn_end, run: [x]}]}}",
+		"agent: &a {hooks: [{on: turn_end, run: [x]}]}\nAgent: *a",
+		"agent: {permissions: {Mode: full, Allow: ['*']}}",
+		"agent: {permissions: {mode: '${MODE:-full}'}}",
+		"codebuddy.agent.maxToolInvocations: 0",
+		"codebuddy: {agent: {maxDurationMinutes: 600, limits: {runCommand: 0}}}",
+		"agent: {}\nAgent: {permissions: {mode: full}}",
+	} {
+		h := newHome(t, "", text)
+		got, problems := h.load(t)
+		if !reflect.DeepEqual(got, bounds) || len(problems) == 0 {
+			t.Errorf("%s: %q\n%+v", text, problems, got)
+		}
+	}
+	for _, text := range []string{
+		"agent: {hooks: [], Hooks: [{on: turn_end, run: [x]}]}",
+		"agent: {mcpServers: {}, mcp_servers: {x: {command: x}}}",
+		"agent: {permissions: {}, Permissions: {mode: full}}",
+		"agent: {permissions: {allow: [], Allow: ['*']}}",
+		"agent: {limits: {calls: 1, Calls: 0}}",
+	} {
+		h := newHome(t, "", text)
+		if _, _, err := Load(Paths(h.dir, h.env), h.env); err == nil || !strings.Contains(err.Error(), "is the same setting as") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
 func TestWhatWasLeftOutHasItsPlace(t *testing.T) {
 	h := newHome(t, "", "agent:\n  permissions:\n    mode: full\n    allow: [edit_file]\n  hooks:\n    - {on: turn_end, run: [x]}\n")
 	_, problems := h.load(t)
