@@ -66,6 +66,10 @@ func (u *ui) completeCommand(text string) {
 		return
 	}
 	u.popup.from = len(name) + 2
+	u.popup.runs = true
+	if arg == "" {
+		u.popup.at = -1 // nothing is chosen yet: Enter means the command alone
+	}
 	var offers []string
 	switch name {
 	case "model":
@@ -85,15 +89,18 @@ func (u *ui) completeCommand(text string) {
 // popupKey moves in the offers and takes one; false if the key means something else.
 func (u *ui) popupKey(name string) (bool, []any) {
 	p := &u.popup
+	if p.at < 0 && (name == "enter" || name == "kpenter") {
+		return false, nil
+	}
 	switch name {
 	case "up", "ctrl+p":
-		p.at = (p.at + len(p.items) - 1) % len(p.items)
+		p.at = (max(p.at, 0) + len(p.items) - 1) % len(p.items)
 	case "down", "ctrl+n":
 		p.at = (p.at + 1) % len(p.items)
 	case "esc":
 		u.popup = popup{off: u.ed.text()}
 	case "tab", "enter", "kpenter":
-		it, runs := p.items[p.at], p.runs
+		it, runs := p.items[max(p.at, 0)], p.runs
 		u.ed.replace(p.from, it.value)
 		u.popup = popup{}
 		if name != "tab" && runs && !strings.HasSuffix(it.value, " ") {
@@ -114,7 +121,7 @@ func (u *ui) popupView(room int) []string {
 		return nil
 	}
 	first := max(0, min(p.at-rows/2, len(p.items)-rows))
-	var lines []string
+	lines := make([]string, 0, rows)
 	for i := first; i < first+rows; i++ {
 		lines = append(lines, itemLine(u.paint, p.items[i], i == p.at, u.columns()))
 	}

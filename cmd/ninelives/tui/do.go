@@ -431,16 +431,32 @@ func (d *driver) diff(session Session) any {
 	}
 	slices.Sort(paths)
 	b := block{kind: blockCall, head: plural(len(paths), "file") + " changed by this session", note: strings.Join(paths, ", ")}
-	// Nothing that the repository configures is run.
-	args := []string{"-C", d.cfg.Directory, "-c", "core.fsmonitor=false", "-c", "core.hooksPath=" + os.DevNull,
-		"diff", "--no-color", "--no-ext-diff", "--no-textconv", "HEAD", "--"}
-	cmd := exec.CommandContext(d.ctx, "git", append(args, paths...)...)
-	cmd.Env = append(slices.Clone(d.cfg.Env), "GIT_OPTIONAL_LOCKS=0", "GIT_PAGER=cat")
-	if out, err := cmd.Output(); err == nil && len(out) > 0 {
-		b.diff = clip(string(out))
-	} else {
-		b.body, b.note = strings.Join(paths, "\n"), "no diff: git knows nothing of them"
-		b.failed = false
+	if diff := d.gitDiff(paths); diff != "" {
+		b.diff = clip(diff)
+		return told{blocks: []block{b}}
 	}
-	return told{blocks: []block{b}}
+	return note("%s: %s", b.head, b.note)
+}
+
+// gitDiff is how files differ from the last commit; one that git does not know
+// is all new. It is empty where there is no git.
+func (d *driver) gitDiff(paths []string) string {
+	if d.root == nil {
+		return ""
+	}
+	git := func(args ...string) string {
+		// Nothing that the repository configures is run.
+		cmd := exec.CommandContext(d.ctx, "git", append([]string{"-C", d.cfg.Directory, "-c", "core.fsmonitor=false", "-c", "core.hooksPath=" + os.DevNull}, args...)...)
+		cmd.Env = append(slices.Clone(d.cfg.Env), "GIT_OPTIONAL_LOCKS=0", "GIT_PAGER=cat", "GIT_LITERAL_PATHSPECS=1")
+		out, _ := cmd.Output() // what differs is an exit status of 1
+		return string(out)
+	}
+	show := []string{"diff", "--no-color", "--no-ext-diff", "--no-textconv"}
+	diff := git(slices.Concat(show, []string{"HEAD", "--"}, paths)...)
+	for _, p := range paths[:min(len(paths), 50)] {
+		if _, err := d.root.Stat(filepath.FromSlash(p)); err == nil && git("ls-files", "--", p) == "" {
+			diff += git(slices.Concat(show, []string{"--no-index", "--", os.DevNull, p})...)
+		}
+	}
+	return diff
 }

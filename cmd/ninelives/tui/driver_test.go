@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
 	"runtime"
@@ -321,6 +322,49 @@ func TestConversationIsRecalledAndWritten(t *testing.T) {
 	if want := "# Session s1\n\n## You\n\nfix it\n\n<file path=\"a\">\nx\n</file>\n\n## Assistant\n\nI look.\n\n`grep`\n\n```json\n{\"pattern\":\"x\"}\n```\n" +
 		"\n`grep`\n\n```json\n{\"pattern\":\"y\"}\n```\n\nResult of `grep`:\n\n````\n```\nfound\n````\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestDiffIsAgainstTheLastCommitAndRunsNothingOfTheRepository(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("needs git, which is not installed")
+	}
+	w := newWheel(t, Config{Env: append(os.Environ(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1")})
+	dir := w.cfg.Directory
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	git := func(args ...string) {
+		cmd := exec.Command("git", append([]string{"-C", dir, "-c", "user.name=n", "-c", "user.email=e"}, args...)...)
+		cmd.Env = w.cfg.Env
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("git %s: %v\n%s", args, err, out)
+		}
+	}
+	git("init", "-q")
+	write("old", "a\n")
+	write("same", "s\n")
+	git("add", ".")
+	git("commit", "-q", "-m", "m")
+	write("evil", "#!/bin/sh\ntouch "+dir+"/ran\n")
+	for _, key := range []string{"core.fsmonitor", "diff.external", "core.pager"} {
+		git("config", key, "./evil")
+	}
+	write("old", "b\n")
+	write("new", "n\n")
+	got := w.gitDiff([]string{"new", "old", "same"})
+	for _, want := range []string{"-a\n+b\n", "+++ b/new\n@@ -0,0 +1 @@\n+n\n"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not in %q", want, got)
+		}
+	}
+	if strings.Contains(got, "same") {
+		t.Errorf("what did not change is shown: %q", got)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "ran")); err == nil {
+		t.Error("a command of the repository's was run")
 	}
 }
 

@@ -285,6 +285,8 @@ func TestSlashCommandsAreCompletedAndCarriedOut(t *testing.T) {
 sim/coder · ask · 12.3k (6% of 200k) · $0.042 · main`)
 	g.wantEffects(g.press("down", "enter"), remember{"/redo"}, do{name: "redo"})
 	g.u.models = []string{"sim/coder", "sim/thinker"}
+	g.wantEffects(g.press("'/model ", "enter"), remember{"/model "}, do{name: "model"})
+	g.wantEffects(g.press("'/model ", "down", "down", "enter"), remember{"/model sim/thinker"}, do{"model", "sim/thinker"})
 	g.wantEffects(g.press("'/model thi", "tab"))
 	g.wantEffects(g.press("enter"), remember{"/model sim/thinker"}, do{"model", "sim/thinker"})
 	g.wantEffects(g.press("'/rewnid", "enter"), remember{"/rewnid"})
