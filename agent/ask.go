@@ -101,7 +101,7 @@ func (t *turn) ask(a Action) error {
 // warn says once that the window fills up.
 func (t *turn) warn() {
 	t.s.mu.Lock()
-	share, level := t.set.Compaction.Pressure(t.s.st.context())
+	share, level := t.s.st.pressure()
 	t.s.mu.Unlock()
 	if level != LevelOK && !t.warned {
 		t.warned = true

@@ -92,7 +92,7 @@ func decide(s *State, at time.Time) Action {
 func (s *State) ask() Action {
 	r := &s.run
 	if !r.compacted {
-		if _, level := r.start.Settings.Compaction.Pressure(s.context()); level == LevelAct {
+		if _, level := s.pressure(); level == LevelAct {
 			return Action{Do: DoCompact, Why: WhyThreshold}
 		}
 	}

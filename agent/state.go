@@ -175,6 +175,15 @@ func (s *State) context() Context {
 	return Context{Messages: s.view, Through: s.through, Overhead: s.overhead, Window: s.window, Reserve: s.reserve, Strikes: s.strikes}
 }
 
+// pressure is how full the window is. The view's tokens are counted as it grows,
+// so that this costs the same however long it is.
+func (s *State) pressure() (share float64, level Level) {
+	x := s.context()
+	x.Messages, x.Through = nil, nil
+	x.Overhead += s.tokens
+	return s.run.start.Settings.Compaction.Pressure(x)
+}
+
 // add takes one entry up. It fails for nothing: an entry that does not fit,
 // because the one before it was damaged, changes as little as it can.
 func (s *State) add(at time.Time, e Entry) {

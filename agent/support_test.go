@@ -152,6 +152,7 @@ func opened(t testing.TB, m ninelives.Model, opts ...Option) *Session {
 }
 
 type seq = iter.Seq2[Event, error]
+type seq2 = iter.Seq2[ninelives.Event, error]
 
 // played is what a turn has told.
 type played struct {
