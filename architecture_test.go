@@ -33,7 +33,8 @@ var layer = map[string]int{
 	"journal": 4,
 	"tool":    4,
 
-	"agent": 5,
+	"agent":    5,
+	"tool/mcp": 5,
 
 	"config":          6,
 	"agent/hookcmd":   6,
@@ -56,7 +57,8 @@ var forbidden = map[string][]string{
 	"":        {"net/http", "net", "internal/wire", "provider", "heal"},
 	"journal": {"provider", "heal", "internal/wire", "net/http"},
 	// What a tool does is judged and journaled by others.
-	"tool": {"provider", "heal", "internal/wire", "journal", "chaos", "agent"},
+	"tool":     {"provider", "heal", "internal/wire", "journal", "chaos", "agent"},
+	"tool/mcp": {"provider", "heal", "internal/wire", "journal", "chaos", "agent"},
 	// The turn decider knows models alone, not who serves them.
 	"agent": {"provider", "internal/wire", "net/http", "net", "chaos", "config"},
 	// Deciding what bytes mean needs no connection.
