@@ -134,14 +134,17 @@ func TestPagesBecomeTextByTheirKindAndCharset(t *testing.T) {
 	s := site(t, map[string]http.HandlerFunc{
 		"/html": text("text/html; charset=utf-8", `<html><head><title>A  page</title><script>evil()</script><style>x{}</style></head>
 <body><h1>Hello</h1><p>See <a href="/other">this</a> &amp; <b>that</b>.</p><ul><li>one</li><li>two</li></ul></body></html>`),
-		"/json":  text("application/json", `{"a": 1}`),
-		"/plain": text("text/plain; charset=utf-8", "café"),
-		"/latin": text("text/plain; charset=iso-8859-1", "caf\xe9"),
-		"/meta":  text("text/html", `<meta charset="shift_jis"><p>`+"\x93\xfa\x96\x7b</p>"),
-		"/utf16": text("text/plain; charset=utf-16le", "h\x00i\x00"),
-		"/bin":   text("application/octet-stream", "\x00\x01"),
-		"/pdf":   text("application/pdf", "%PDF-1.4"),
-		"/liar":  text("text/plain", "a\x00b"),
+		"/docs/table": text("text/html", "<table><tr><th>A</th><th>B</th></tr>\n<tr><td>1</td> <td><a href=x>2</a></td></tr></table><p>end"),
+		"/deep":       text("text/html", strings.Repeat("<ul><li>", 30)+"x<script>no</script>"),
+		"/slow":       text("text/html", "<table><tr><td colspan=100000000>wide</td></tr></table>"+strings.Repeat("*_[`", 200_000)),
+		"/json":       text("application/json", `{"a": 1}`),
+		"/plain":      text("text/plain; charset=utf-8", "café"),
+		"/latin":      text("text/plain; charset=iso-8859-1", "caf\xe9"),
+		"/meta":       text("text/html", `<meta charset="shift_jis"><p>`+"\x93\xfa\x96\x7b</p>"),
+		"/utf16":      text("text/plain; charset=utf-16le", "h\x00i\x00"),
+		"/bin":        text("application/octet-stream", "\x00\x01"),
+		"/pdf":        text("application/pdf", "%PDF-1.4"),
+		"/liar":       text("text/plain", "a\x00b"),
 		"/none": func(w http.ResponseWriter, _ *http.Request) {
 			w.Header()["Content-Type"] = nil
 			_, _ = io.WriteString(w, "guess")
@@ -157,15 +160,18 @@ func TestPagesBecomeTextByTheirKindAndCharset(t *testing.T) {
 		},
 	})
 	for path, want := range map[string]string{
-		"/html":  "Title: A page\n\n# Hello\n\nSee [this](" + s.URL + "/other) & **that**.\n\n- one\n- two\n",
-		"/json":  "{\"a\": 1}\n",
-		"/plain": "café\n",
-		"/latin": "café\n",
-		"/meta":  "日本\n",
-		"/utf16": "hi\n",
-		"/none":  "guess\n",
-		"/gzip":  "unpacked\n",
-		"/empty": "[the page has no text; it is perhaps made by scripts, which are not run]\n",
+		"/html":       "Title: A page\n\n# Hello\n\nSee [this](" + s.URL + "/other) & **that**.\n\n- one\n- two\n",
+		"/docs/table": "A | B  \n1 | [2](" + s.URL + "/docs/x)\n\nend\n",
+		"/deep":       "x\n",
+		"/slow":       "wide\n\n" + strings.Repeat("*_[`", 200_000) + "\n", // at once, whatever a page asks for
+		"/json":       "{\"a\": 1}\n",
+		"/plain":      "café\n",
+		"/latin":      "café\n",
+		"/meta":       "日本\n",
+		"/utf16":      "hi\n",
+		"/none":       "guess\n",
+		"/gzip":       "unpacked\n",
+		"/empty":      "[the page has no text; it is perhaps made by scripts, which are not run]\n",
 	} {
 		if got := body(t, works(t, fetchFrom(t, s.URL+path, "127.0.0.1"))); got != want {
 			t.Errorf("%s: got %q, want %q", path, got, want)
