@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ninelives-ai/ninelives/tool"
 )
 
 // Whatever a file holds, it is read or refused with its place: never a panic,
@@ -17,6 +19,7 @@ func FuzzLoad(f *testing.F) {
 	f.Add("modelPresets: {a: {key: " + testKey + ", windw: 1}}")
 	f.Add("&a [*a]")
 	f.Add("codebuddy.failover: {providers: [x]}")
+	f.Add(everything)
 	dir := f.TempDir()
 	path := filepath.Join(dir, "f.yaml")
 	env := environ("K", "gpt-4o")
@@ -35,6 +38,46 @@ func FuzzLoad(f *testing.F) {
 			if p.File != path || p.Line == 0 {
 				t.Errorf("a problem without its place: %v", p)
 			}
+		}
+	})
+}
+
+// Whatever a project's file holds, it lifts nothing that its user has not
+// trusted it with.
+func FuzzProject(f *testing.F) {
+	f.Add(hostile)
+	f.Add(everything)
+	f.Add("agent: &a {hooks: [{on: turn_end, run: [x]}]}\nAgent: *a")
+	f.Add("codebuddy: {agent: {maxDurationMinutes: 600, limits: {runCommand: 0}}}")
+	f.Add("agent: {<<: {Permissions: {Allow: ['*'], mode: full}}}")
+	path := filepath.Join(f.TempDir(), projectFile)
+	env := environ()
+	own := Default().Agent().Settings
+	f.Fuzz(func(t *testing.T, text string) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, _, err := Load([]string{path}, env)
+		if err != nil {
+			return
+		}
+		a := c.Agent()
+		p, g := a.Settings.Permissions, a.Settings.Guard
+		if len(a.Hooks)+len(a.MCP) > 0 || a.Search.Engine != "" {
+			t.Errorf("it runs programs: %+v", a)
+		}
+		if p.Mode != tool.ModePlan && p.Mode != own.Permissions.Mode || p.Profile == tool.ProfileTrusted {
+			t.Errorf("it lifts permissions: %+v", p)
+		}
+		for _, r := range p.Rules {
+			if r.Action == tool.ActionAllow {
+				t.Errorf("it allows: %+v", r)
+			}
+		}
+		if lifts(g.Calls, own.Guard.Calls) || lifts(g.Events, own.Guard.Events) || lifts(g.Duration, own.Guard.Duration) || lifts(g.Rate, own.Guard.Rate) ||
+			lifts(g.SameFile, own.Guard.SameFile) || lifts(g.PerTool["run_command"], 100) || lifts(a.Settings.Iterations, own.Iterations) ||
+			g.LoopStop != own.Guard.LoopStop || a.Settings.Depth > own.Depth {
+			t.Errorf("it lifts limits: %+v", a.Settings)
 		}
 	})
 }
