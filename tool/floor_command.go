@@ -57,6 +57,9 @@ func option(args []string, short string, long string) bool {
 func (p Permissions) floorDeletion(name string, args []string, st start) string {
 	each := func(files []string, whole bool) string {
 		for _, file := range files {
+			if file == "" {
+				continue // an unset variable in quotes: no file has this name
+			}
 			if why := p.floorRemoval(p.at(file, st.dir), whole); why != "" {
 				return why
 			}
@@ -85,6 +88,9 @@ func (p Permissions) floorDeletion(name string, args []string, st start) string 
 			return ""
 		}
 		for _, root := range findRoots(args) {
+			if root == "" {
+				continue
+			}
 			if why := p.floorRemoval(p.at(root, st.dir), !filtered(args)); why != "" {
 				return why
 			}

@@ -272,6 +272,9 @@ func (p Permissions) floorRemoval(l place, whole bool) string {
 	if strings.HasPrefix(name, "/dev/") || strings.HasPrefix(name, "/proc/") || strings.HasPrefix(name, "/sys/") || strings.HasPrefix(name, "/boot/") || strings.HasPrefix(name, "/etc/") {
 		return "it reaches into the system (" + what + ")"
 	}
+	if path.Dir(name) == "/" && strings.Contains(name, unknownMark) {
+		return "it reaches whatever is in the root directory (" + what + ")"
+	}
 	for _, root := range roots {
 		if meets(name, root) || meets(root, name) {
 			return "it reaches a system directory (" + what + ")"

@@ -51,7 +51,6 @@ var wrappers = map[string]wrapper{
 	"caffeinate":  {values: "tw"},
 	"strace":      {values: "eopsu", other: true},
 	"ltrace":      {values: "eopsu", other: true},
-	"watch":       {values: "nq", longs: []string{"--interval"}, other: true},
 	"xvfb-run":    {values: "nsef"},
 }
 
@@ -173,6 +172,22 @@ func (w *walk) launch(name string, st start) (out string, ok bool) {
 			}
 		}
 		return "", true
+	case "at", "batch":
+		code()
+		return w.fed(), true
+	case "tmux", "screen", "watch", "hyperfine", "entr", "concurrently", "zellij", "dtach":
+		// Each has its own way to be given a command; whatever may be one is looked at.
+		st.loose = true
+		code()
+		for i, a := range args[1:] {
+			if strings.ContainsAny(a, " ;|&") {
+				w.subshell().text(a, "", false)
+			}
+			if !strings.HasPrefix(a, "-") {
+				w.deny(w.p.floorStart(start{args: args[i+1:], dir: w.dir}))
+			}
+		}
+		return unknownMark, true
 	case "flock", "script":
 		for i, a := range args[1:] {
 			if (a == "-c" || a == "--command") && i+2 < len(args) {
@@ -681,6 +696,9 @@ func (w *walk) output(name string, st start) string {
 			text += w.content(w.place(file))
 		}
 		return text
+	case "pwd":
+		dir, _ := w.special("PWD")
+		return dir + "\n"
 	case "true", ":", "false", "cd", "pushd", "popd", "test", "[", "exit", "return", "break", "continue", "sleep", "wait", "mkdir", "touch", "rm", "cp", "mv", "chmod", "set", "unset", "shift", "export", "read":
 		return ""
 	case "curl", "wget", "http", "https", "xh", "aria2c", "axel", "fetch", "lynx", "w3m", "links", "nc", "ncat", "netcat", "socat", "ftp", "tftp", "telnet", "aws", "gsutil":
