@@ -120,6 +120,9 @@ func (b *block) renderCall(p paint, w int, details bool) []string {
 		return append(lines, p.dim(cut("  └ "+plural(strings.Count(body, "\n")+1, "line")+" of output (Ctrl-O)", w)))
 	}
 	shown := hardWrap(plain(body), w-4)
+	if b.kind == blockCall && b.failed { // mostly sentences
+		shown = wrap(plain(body), w-4)
+	}
 	var folded string
 	switch {
 	case details || b.kind == blockShell && len(shown) <= 2*foldedDiff:

@@ -382,7 +382,7 @@ func TestMistakeInTheScreenEndsWithALineAndKeepsTheText(t *testing.T) {
 		t.Errorf("%v", w.failure)
 	}
 	w.end()
-	if got := loadDraft(path); got != "x" {
+	if got := takeDraft(path, w.cfg.Directory); got != "x" {
 		t.Errorf("the draft is %q", got)
 	}
 }

@@ -260,7 +260,7 @@ func (u *ui) printHealing() {
 	first := strings.TrimLeft(t.healing[0], "✗→↻⚒· ")
 	head := first
 	if n := len(t.healing); n > 1 {
-		head = fmt.Sprintf("%s: %s (Ctrl-O)", plural(n, "healing step"), first)
+		head = fmt.Sprintf("%s (Ctrl-O): %s", plural(n, "healing step"), first)
 	}
 	u.print(block{kind: blockHealing, head: head, body: strings.Join(t.healing, "\n")})
 	t.healing, t.fault = nil, nil

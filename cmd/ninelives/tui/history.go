@@ -5,11 +5,15 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 )
@@ -123,28 +127,68 @@ func saveHistory(path, text string) error {
 	return writePrivate(path, b.Bytes())
 }
 
-// draftPath is where unsent text is kept.
-func draftPath(history string) string { return history + ".draft" }
-
-// loadDraft gives the text that was typed and not sent.
-func loadDraft(history string) string {
-	data, err := os.ReadFile(draftPath(history))
-	if err != nil {
-		return ""
-	}
-	return string(data)
+// draft is text that was typed and not sent, as its file holds it. Each process
+// has a file of its own, named by its id: two terminals do not mix their drafts,
+// and one whose process is gone is found by the next in the same directory.
+type draft struct {
+	Directory string `json:"directory"`
+	Text      string `json:"text"`
 }
 
+func draftPath(history string, pid int) string { return fmt.Sprintf("%s.draft.%d", history, pid) }
+
 // saveDraft keeps unsent text; none takes the file away.
-func saveDraft(history, text string) error {
+func saveDraft(history, directory, text string) error {
+	path := draftPath(history, os.Getpid())
 	if text == "" {
-		err := os.Remove(draftPath(history))
+		err := os.Remove(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
 		return err
 	}
-	return writePrivate(draftPath(history), []byte(text))
+	data, err := json.Marshal(draft{directory, strings.ToValidUTF8(text, "\ufffd")})
+	if err != nil {
+		return err
+	}
+	return writePrivate(path, data)
+}
+
+// takeDraft finds what a process that is gone had left in a directory, the
+// newest first, and makes it this process's own.
+func takeDraft(history, directory string) string {
+	paths, _ := filepath.Glob(globQuote(history) + ".draft.*")
+	var found draft
+	var from string
+	var newest time.Time
+	for _, path := range paths {
+		pid, err := strconv.Atoi(strings.TrimPrefix(path, history+".draft."))
+		if err != nil || pid != os.Getpid() && alive(pid) {
+			continue
+		}
+		info, err := os.Stat(path)
+		data, failed := os.ReadFile(path)
+		var d draft
+		if err != nil || failed != nil || json.Unmarshal(data, &d) != nil || d.Directory != directory || info.ModTime().Before(newest) {
+			continue
+		}
+		found, from, newest = d, path, info.ModTime()
+	}
+	if from == "" {
+		return ""
+	}
+	if saveDraft(history, directory, found.Text) == nil && from != draftPath(history, os.Getpid()) {
+		os.Remove(from)
+	}
+	return found.Text
+}
+
+// globQuote makes a path one that filepath.Glob takes as it is.
+func globQuote(path string) string {
+	if runtime.GOOS == "windows" {
+		return path
+	}
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
 
 // writePrivate replaces a file by a rename, readable by its owner alone.

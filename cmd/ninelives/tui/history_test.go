@@ -2,11 +2,14 @@ package tui
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/go-json-experiment/json"
 )
 
 func TestHistoryIsKeptWithoutDuplicatesAndPrivately(t *testing.T) {
@@ -58,15 +61,49 @@ func TestHistoryIsBounded(t *testing.T) {
 
 func TestDraftGoesWhenItIsSent(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "history")
-	if err := saveDraft(path, "half a tho"); err != nil || loadDraft(path) != "half a tho" {
-		t.Errorf("%v, %q", err, loadDraft(path))
-	}
-	for range 2 {
-		if err := saveDraft(path, ""); err != nil || loadDraft(path) != "" {
-			t.Errorf("%v, %q", err, loadDraft(path))
+	for _, text := range []string{"half a tho", "half a thought\n\xff"} {
+		if err := saveDraft(path, "/w", text); err != nil {
+			t.Fatal(err)
 		}
 	}
-	if _, err := os.Stat(draftPath(path)); !os.IsNotExist(err) {
-		t.Errorf("the file is still there: %v", err)
+	if got := takeDraft(path, "/w"); got != "half a thought\n\ufffd" {
+		t.Errorf("%q", got)
+	}
+	for range 2 {
+		if err := saveDraft(path, "/w", ""); err != nil || takeDraft(path, "/w") != "" {
+			t.Errorf("%v, %q", err, takeDraft(path, "/w"))
+		}
+	}
+	if left, _ := filepath.Glob(path + ".*"); len(left) > 0 {
+		t.Errorf("files are left over: %v", left)
+	}
+}
+
+func TestDraftOfAProcessThatIsGoneIsTakenOverAndNoOther(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "his[t]ory")
+	gone := exec.Command(os.Args[0], "-test.run=^$")
+	if err := gone.Run(); err != nil {
+		t.Fatal(err)
+	}
+	write := func(pid int, directory, text string) {
+		data, _ := json.Marshal(draft{directory, text})
+		if err := os.WriteFile(draftPath(path, pid), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(os.Getppid(), "/w", "of a living process")
+	write(gone.Process.Pid, "/elsewhere", "of another directory")
+	if got := takeDraft(path, "/w"); got != "" {
+		t.Errorf("%q is taken over", got)
+	}
+	write(gone.Process.Pid, "/w", "left behind")
+	if got := takeDraft(path, "/w"); got != "left behind" {
+		t.Errorf("%q is taken over", got)
+	}
+	if _, err := os.Stat(draftPath(path, gone.Process.Pid)); !os.IsNotExist(err) {
+		t.Errorf("the next one would take it over again: %v", err)
+	}
+	if _, err := os.Stat(draftPath(path, os.Getpid())); err != nil {
+		t.Errorf("a crash now would lose it: %v", err)
 	}
 }

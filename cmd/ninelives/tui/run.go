@@ -58,7 +58,7 @@ type Config struct {
 	// Directory is the workspace: for @file, ! and /export.
 	Directory string
 	// History is the file of what was sent before; a draft of what was not is kept
-	// beside it (".draft"). Empty keeps neither.
+	// beside it, for each process its own. Empty keeps neither.
 	History string
 	// Notices are shown at the start; one that begins with "! " is a warning.
 	Notices []string
@@ -196,7 +196,7 @@ func (d *driver) start() {
 			d.ui.print(block{kind: blockWarning, head: "the history of inputs cannot be read: " + err.Error()})
 		}
 		d.ui.hist = history{items: items, at: len(items)}
-		draft = loadDraft(d.cfg.History)
+		draft = takeDraft(d.cfg.History, d.cfg.Directory)
 		d.drafts.set(draft)
 	}
 	if draft != "" {
@@ -292,10 +292,10 @@ func (d *drafts) set(text string) (changed bool) {
 	return changed
 }
 
-func (d *drafts) save(history string) error {
+func (d *drafts) save(history, directory string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return saveDraft(history, d.latest)
+	return saveDraft(history, directory, d.latest)
 }
 
 // saveDraft keeps what is typed and not sent, soon after it changed.
@@ -305,7 +305,7 @@ func (d *driver) saveDraft() tea.Cmd {
 	}
 	d.drafting = true
 	return func() tea.Msg {
-		d.drafts.save(d.cfg.History) // an unwritable disk is no reason to stop typing
+		d.drafts.save(d.cfg.History, d.cfg.Directory) // an unwritable disk is no reason to stop typing
 		time.Sleep(pulse)
 		return drafted{}
 	}
@@ -378,7 +378,7 @@ func (d *driver) end() error {
 	var err error
 	if d.cfg.History != "" && d.ui.w > 0 {
 		d.drafts.set(d.ui.unsent())
-		if saved := d.drafts.save(d.cfg.History); saved != nil {
+		if saved := d.drafts.save(d.cfg.History, d.cfg.Directory); saved != nil {
 			err = fmt.Errorf("what you had typed could not be kept: %w", saved)
 		}
 	}

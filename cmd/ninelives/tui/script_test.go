@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	ninelives "github.com/ninelives-ai/ninelives"
 	"github.com/ninelives-ai/ninelives/agent"
 	"github.com/ninelives-ai/ninelives/tool"
@@ -230,7 +232,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv("TUI_TEST_PROGRAM") != "" {
 		os.Exit(program())
 	}
-	os.Exit(m.Run())
+	goleak.VerifyTestMain(m)
 }
 
 // program runs the terminal over scripted sessions.
