@@ -256,8 +256,12 @@ type reply struct {
 	failed bool
 }
 
-// quoted gives the reply in a line, as the tool's own words.
-func (r reply) quoted() string { return r.tool + " answered “" + shorten(r.text, 160) + "”" }
+// quoted gives the reply in a line, as the tool's own words; a diff after them
+// is left out.
+func (r reply) quoted() string {
+	said, _, _ := strings.Cut(r.text, "\n--- ")
+	return r.tool + " answered “" + shorten(said, 160) + "”"
+}
 
 // use calls a tool, or gives what it answered if it was called so before. ok
 // is false if the call has to be made now; aside is said beside it.
@@ -293,7 +297,7 @@ func canonical(s string) string {
 	return valueJSON(v)
 }
 
-var failure = regexp.MustCompile(`(?i)^\W*(error\b|failed\b|denied\b|.{0,40}\binterrupted\b)`)
+var failure = regexp.MustCompile(`(?i)^\W*(error\b|failed\b|denied\b)|^[^\s\d].{0,40}\binterrupted\b`)
 
 // isFailure reports whether a result says that the call failed; only two of
 // the protocols have a mark for it.

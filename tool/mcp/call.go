@@ -23,7 +23,7 @@ type remote struct {
 func (r *remote) Spec() tool.Spec { return r.spec }
 
 func (r *remote) Needs([]byte) ([]tool.Need, error) {
-	return []tool.Need{{Kind: tool.NeedCall, Target: r.server.cfg.Name + "/" + r.name}}, nil
+	return []tool.Need{{Kind: tool.NeedCall, Target: r.server.cfg.Name + "/" + oneLine(r.name, 200)}}, nil
 }
 
 // Run calls the tool. A call that a broken connection cut off is made once

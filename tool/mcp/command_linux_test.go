@@ -1,7 +1,9 @@
 package mcp
 
 import (
+	"bufio"
 	"os"
+	"os/exec"
 	"strconv"
 	"strings"
 	"syscall"
@@ -34,6 +36,37 @@ func TestNothingIsLeftBehind(t *testing.T) {
 			if time.Now().After(late) {
 				t.Fatalf("%s: child %v, server %v are alive", word, alive(child), alive(self))
 			}
+		}
+	}
+}
+
+// If this process is killed, its servers die with it, also those that would
+// not end when their input is closed.
+func TestServersDieWithTheirParent(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	agent := exec.Command(self)
+	agent.Env = append(os.Environ(), actAs+"=an agent")
+	agent.Stderr = os.Stderr
+	out, err := agent.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := agent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	server, convErr := strconv.Atoi(strings.TrimSpace(line))
+	if err != nil || convErr != nil || !alive(server) {
+		t.Fatalf("%q %v %v", line, err, convErr)
+	}
+	agent.Process.Kill()
+	agent.Wait()
+	for late := time.Now().Add(30 * time.Second); alive(server); time.Sleep(time.Millisecond) {
+		if time.Now().After(late) {
+			t.Fatal("the server is alive")
 		}
 	}
 }

@@ -74,6 +74,15 @@ func act(word string) {
 			}
 		}()
 		newTestServer(nil).Run(context.Background(), &sdk.StdioTransport{})
+	case "an agent":
+		self, _ := os.Executable()
+		s := Connect(context.Background(), []Server{{Name: "test", Command: []string{self}, Env: map[string]string{actAs: "ignores its end"}}})
+		for _, tl := range s.Tools() {
+			if tl.Spec().Name == "test__pid" {
+				fmt.Println(tl.Run(context.Background(), &tool.Call{}).Text())
+			}
+		}
+		time.Sleep(time.Hour)
 	case "ignores its end":
 		newTestServer(nil).Run(context.Background(), &sdk.StdioTransport{})
 		time.Sleep(time.Hour)
