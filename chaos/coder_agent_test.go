@@ -206,13 +206,15 @@ func (c *client) answer(h heard) {
 	}
 }
 
-// eachWay runs a test with a client of each protocol, streamed and whole.
+// eachWay runs a test with a client of each protocol, streamed and whole, that
+// also minds the history.
 func eachWay(t *testing.T, files map[string]string, test func(t *testing.T, c *client)) {
 	t.Helper()
 	for _, p := range everyProtocol {
 		for _, stream := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s stream=%v", p, stream), func(t *testing.T) {
-				inBubble(t, nil, func(t *testing.T, srv *Server) {
+				strict := Scenario{Name: "coder", Steps: []Step{{Coder: true, Reject: []Check{History}}}}
+				inBubble(t, []Scenario{strict}, func(t *testing.T, srv *Server) {
 					began := time.Now()
 					test(t, &client{t: t, srv: srv, p: p, stream: stream, files: maps.Clone(files), tools: slices.Sorted(maps.Keys(clientTools))})
 					if took := time.Since(began); took != 0 {

@@ -1,8 +1,12 @@
 package chaos
 
 import (
+	"net/http/httptest"
 	"reflect"
+	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
 )
 
 func TestOrdersInPlainSentences(t *testing.T) {
@@ -48,4 +52,42 @@ func TestOrdersInPlainSentences(t *testing.T) {
 			t.Errorf("%s\ngot  %+v %q\nwant %+v", said, got, unknown, want)
 		}
 	}
+}
+
+// Whatever is said, and whatever a conversation holds, the coder answers: with
+// words or with one call, and with the same again.
+func TestTheCoderTakesAnything(t *testing.T) {
+	words := []string{"replace", "with", "in", "create", "a.txt", "\"x\"", "“y”", "'", "\"", "```", "then", "and", "run", "ls", ".", ",", "\n", "look", "at", "for", "find", "what", "is",
+		"the", "file", "append", "to", "delete", "read", "continue", "please", "write", "add", "explain", "\\"}
+	rapid.Check(t, func(rt *rapid.T) {
+		said := rapid.OneOf(rapid.String(), rapid.Map(rapid.SliceOf(rapid.SampledFrom(words)), func(w []string) string { return strings.Join(w, " ") }))
+		var m []string
+		for _, kind := range rapid.SliceOfN(rapid.SampledFrom([]string{"user", "assistant", "call", "result", "odd"}), 0, 6).Draw(rt, "messages") {
+			switch text := said.Draw(rt, kind); kind {
+			case "call":
+				m = append(m, `{"role":"assistant","tool_calls":[{"id":`+quote(text)+`,"function":{"name":"read_file","arguments":"{\"path\":\"a.txt\"}"}}]}`)
+			case "result":
+				m = append(m, `{"role":"tool","tool_call_id":`+quote(text)+`,"content":`+quote(text)+`}`)
+			case "odd":
+				m = append(m, `[{"role":7}]`)
+			default:
+				m = append(m, chatSays(kind, text))
+			}
+		}
+		body := `{"tools":[{"type":"function","function":{"name":"read_file"}},{"type":"function","function":{"name":"edit_file"}},{"type":"function","function":{"name":"run_command"}}],` + inChat(m...) + `}`
+		a, err := read(httptest.NewRequest("POST", "/v1/chat/completions", nil), []byte(body))
+		if err != nil {
+			rt.Fatal(err)
+		}
+		text, calls := code(a)
+		if text == "" || len(calls) > 1 {
+			rt.Fatalf("%q %v", text, calls)
+		}
+		if again, sameCalls := code(a); again != text || !reflect.DeepEqual(calls, sameCalls) {
+			rt.Fatalf("another answer: %q %v", again, sameCalls)
+		}
+		for _, check := range historyChecks {
+			check(a)
+		}
+	})
 }
