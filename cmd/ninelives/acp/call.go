@@ -113,7 +113,7 @@ func locations(dir string, args []byte, needs []tool.Need, diff string) (list []
 	hunks, _ := readDiff(diff)
 	for _, h := range hunks {
 		if first[h.path] == 0 {
-			first[h.path] = max(h.line, 1)
+			first[h.path] = h.line
 		}
 		paths = append(paths, h.path)
 	}

@@ -137,9 +137,9 @@ func undoText(u agent.Undo) string {
 		b.WriteString("\n- " + code(c.Path))
 	}
 	if len(u.Conflicts) > 0 {
-		b.WriteString("\n\nLeft alone, because somebody else has changed them since:")
-		for _, p := range u.Conflicts {
-			b.WriteString("\n- " + code(p))
+		b.WriteString("\n\nLeft alone:")
+		for _, c := range u.Conflicts {
+			b.WriteString("\n- " + oneLine(c))
 		}
 	}
 	return b.String()

@@ -12,7 +12,7 @@ type hunk struct {
 	path string
 	old  *string // nil if there was no file
 	new  string
-	line int // where it begins in the new file, from 1
+	line int // the first changed line in the new file, from 1
 }
 
 // readDiff reads a unified diff. What is no whole hunk is not shown as one:
@@ -68,6 +68,7 @@ func readHunk(lines []string) (h hunk, n int) {
 	}
 	var before, after strings.Builder
 	n = 1
+	first := 0
 	for ; n < len(lines) && (oldLines > 0 || newLines > 0); n++ {
 		text := lines[n]
 		if text == "" || !strings.HasSuffix(text, "\n") {
@@ -77,12 +78,16 @@ func readHunk(lines []string) (h hunk, n int) {
 		if n+1 < len(lines) && strings.HasPrefix(lines[n+1], `\ `) {
 			body = strings.TrimSuffix(body, "\n")
 		}
+		if first == 0 && text[0] != ' ' {
+			first = max(line, 1)
+		}
 		switch text[0] {
 		case ' ':
 			before.WriteString(body)
 			after.WriteString(body)
 			oldLines--
 			newLines--
+			line++
 		case '-':
 			before.WriteString(body)
 			oldLines--
@@ -101,7 +106,7 @@ func readHunk(lines []string) (h hunk, n int) {
 		n++
 	}
 	old := before.String()
-	return hunk{old: &old, new: after.String(), line: line}, n
+	return hunk{old: &old, new: after.String(), line: first}, n
 }
 
 // hunkHead reads "@@ -1,2 +3,4 @@".

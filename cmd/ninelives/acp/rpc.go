@@ -181,14 +181,29 @@ func (c *conn) take(ctx context.Context, line []byte) {
 		c.cancel(m.Params)
 		return
 	}
+	if !c.enter() {
+		return
+	}
 	run, cancel, err := c.admit(method, m.Params)
 	if err != nil || run == nil {
+		c.handlers.Done()
 		if id != nil {
 			c.reply(id, nil, err)
 		}
 		return
 	}
 	c.start(ctx, id, run, cancel)
+}
+
+// enter counts one more request that the end waits for; false once nothing is
+// begun any more. What was admitted always runs.
+func (c *conn) enter() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.over {
+		c.handlers.Add(1)
+	}
+	return !c.over
 }
 
 // start runs a request beside the others.
@@ -199,13 +214,10 @@ func (c *conn) start(ctx context.Context, id jsontext.Value, run handler, cancel
 		cancel = stop
 	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.over {
-		stop()
-		return
-	}
 	c.running[key] = cancel
-	c.handlers.Go(func() {
+	c.mu.Unlock()
+	go func() {
+		defer c.handlers.Done()
 		defer stop()
 		result, then, err := guarded(ctx, run)
 		c.mu.Lock()
@@ -217,7 +229,7 @@ func (c *conn) start(ctx context.Context, id jsontext.Value, run handler, cancel
 		if then != nil && err == nil {
 			then()
 		}
-	})
+	}()
 }
 
 // guarded runs a handler; its panic is the request's error and no more.

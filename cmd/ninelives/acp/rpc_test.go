@@ -16,12 +16,13 @@ type raw struct {
 	in     *io.PipeWriter
 	out    *bufio.Reader
 	served chan error
+	dir    string
 }
 
 func (s *stage) wire() *raw {
 	in, editor := io.Pipe()
 	agent, out := io.Pipe()
-	r := &raw{t: s.t, in: editor, out: bufio.NewReader(agent), served: make(chan error, 1)}
+	r := &raw{t: s.t, dir: s.dir, in: editor, out: bufio.NewReader(agent), served: make(chan error, 1)}
 	go func() {
 		r.served <- Serve(context.WithoutCancel(s.t.Context()), in, out, s.config())
 		out.Close()
@@ -41,6 +42,15 @@ func (r *raw) hear() string {
 		return err.Error()
 	}
 	return strings.TrimSuffix(l, "\n")
+}
+
+// newSession opens a session and gives its id.
+func (r *raw) newSession() string {
+	r.say(`{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"` + r.dir + `","mcpServers":[]}}`)
+	_, id, _ := strings.Cut(r.hear(), `"sessionId":"`)
+	id, _, _ = strings.Cut(id, `"`)
+	r.hear() // the commands
+	return id
 }
 
 func (r *raw) leave() {
@@ -140,10 +150,7 @@ func TestACancelNeverOvertakesItsPrompt(t *testing.T) {
 	r.say(greeting)
 	r.hear()
 	for range 20 {
-		r.say(`{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"` + s.dir + `","mcpServers":[]}}`)
-		_, id, _ := strings.Cut(r.hear(), `"sessionId":"`)
-		id, _, _ = strings.Cut(id, `"`)
-		r.hear() // the commands
+		id := r.newSession()
 		r.say(`{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"`+id+`","prompt":[{"type":"text","text":"x"}]}}`,
 			`{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"`+id+`"}}`)
 		if got, want := r.hear(), `{"id":2,"jsonrpc":"2.0","result":{"stopReason":"cancelled"}}`; got != want {

@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
@@ -77,8 +78,8 @@ func TestATurnIsShownAsItHappens(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 	got := e.updates(id)
-	if len(got) == 17 { // the names that are nearest to no_tool are not ours to test
-		got[15], _, _ = strings.Cut(got[15], "Error:")
+	if len(got) == 18 { // which tools there are is not ours to test
+		got[16], _, _ = strings.Cut(got[16], " The tools are")
 	}
 	same(t, got,
 		`{"content":{"text":"Let","type":"text"},"sessionUpdate":"agent_thought_chunk"}`,
@@ -95,8 +96,10 @@ func TestATurnIsShownAsItHappens(t *testing.T) {
 		`{"content":{"text":"Changing.","type":"text"},"sessionUpdate":"agent_message_chunk"}`,
 		`{"kind":"edit","locations":[{"path":"/w/main.go"}],"rawInput":{"new_string":"B\n","old_string":"b\n","path":"main.go"},"sessionUpdate":"tool_call","status":"pending","title":"Edit main.go","toolCallId":"c"}`,
 		`{"locations":[{"path":"/w/main.go"}],"sessionUpdate":"tool_call_update","status":"in_progress","toolCallId":"c"}`,
-		`{"content":[{"newText":"a\nB\nc\n","oldText":"a\nb\nc\n","path":"/w/main.go","type":"diff"}],"locations":[{"line":1,"path":"/w/main.go"}],"sessionUpdate":"tool_call_update","status":"completed","toolCallId":"c"}`,
-		"{\"kind\":\"other\",\"rawInput\":{},\"sessionUpdate\":\"tool_call\",\"status\":\"pending\",\"title\":\"no_tool\",\"toolCallId\":\"d\"}",
+		`{"content":[{"newText":"a\nB\nc\n","oldText":"a\nb\nc\n","path":"/w/main.go","type":"diff"}],"locations":[{"line":2,"path":"/w/main.go"}],"sessionUpdate":"tool_call_update","status":"completed","toolCallId":"c"}`,
+		`{"kind":"other","rawInput":{},"sessionUpdate":"tool_call","status":"pending","title":"no_tool","toolCallId":"d"}`,
+		"{\"content\":[{\"content\":{\"text\":\"```\\nError: there is no tool no_tool.",
+		`{"content":{"text":"Done.","type":"text"},"sessionUpdate":"agent_message_chunk"}`,
 	)
 	if s.read("main.go") != "a\nB\nc\n" {
 		t.Errorf("the file is %q", s.read("main.go"))
@@ -270,17 +273,30 @@ func TestTheEndOfInputEndsWhatRuns(t *testing.T) {
 	}
 }
 
+// When the program is told to end, turns are stopped and sessions closed,
+// though the editor is still there.
 func TestAContextEndsServe(t *testing.T) {
 	s := newStage(t, chaos.Step{Drop: chaos.Hang})
 	ctx, cancel := context.WithCancelCause(t.Context())
 	in, editor := io.Pipe()
 	defer editor.Close()
-	served := make(chan error, 1)
-	go func() { served <- Serve(ctx, in, io.Discard, s.config()) }()
+	agent, out := io.Pipe()
+	r := &raw{t: t, dir: s.dir, in: editor, out: bufio.NewReader(agent), served: make(chan error, 1)}
+	go func() { r.served <- Serve(ctx, in, out, s.config()); out.Close() }()
+	r.say(greeting)
+	r.hear()
+	id := r.newSession()
+	r.say(`{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"` + id + `","prompt":[{"type":"text","text":"x"}]}}`)
+	for len(s.srv.Log()) == 0 {
+		time.Sleep(time.Millisecond)
+	}
 	why := errors.New("told to end")
 	cancel(why)
-	if err := <-served; !errors.Is(err, why) {
-		t.Errorf("%v", err)
+	if got, want := r.hear(), `{"id":2,"jsonrpc":"2.0","result":{"stopReason":"cancelled"}}`; got != want {
+		t.Errorf("%s", got)
+	}
+	if err := <-r.served; !errors.Is(err, why) || s.shells != 1 {
+		t.Errorf("%v, %d sessions closed", err, s.shells)
 	}
 }
 

@@ -175,7 +175,7 @@ func (s *stage) config() Config {
 		return h, err
 	}
 	c.Sessions = func(ctx context.Context, dir string) (list []Listed, err error) {
-		f := journal.SessionFilter{}
+		f := journal.SessionFilter{Limit: 1000}
 		if dir != "" {
 			f.Labels = map[string]string{"directory": dir}
 		}
@@ -236,7 +236,7 @@ func (e *editor) newSession() sdk.SessionId {
 	if err != nil {
 		e.t.Fatal(err)
 	}
-	e.wait(`"available_commands_update"`)
+	e.wait(`"sessionId":"` + string(r.SessionId) + `","update":{"availableCommands":`)
 	return r.SessionId
 }
 
