@@ -164,11 +164,14 @@ func (r *remote) judge(parent context.Context, l *link, result *sdk.CallToolResu
 		r.server.outdate(l)
 		return outcome{kind: broken, err: err}
 	}
-	select { // the reason is known when the connection is
-	case <-l.dead:
+	// Either the connection is gone, which a question finds out, and then its
+	// end gives the reason; or this one answer could not be read.
+	ctx, cancel := context.WithTimeout(parent, r.server.timing.letGo)
+	defer cancel()
+	if l.session.Ping(ctx, nil) != nil {
+		go l.end(r.server.explain(err))
+		<-l.dead
 		err = l.why
-	case <-time.After(r.server.timing.letGo):
-		go l.end(err)
 	}
 	return outcome{kind: broken, err: err}
 }

@@ -74,6 +74,27 @@ func act(word string) {
 			}
 		}()
 		newTestServer(nil).Run(context.Background(), &sdk.StdioTransport{})
+	case "has no tools":
+		sdk.NewServer(&sdk.Implementation{Name: "bare", Version: "1"}, nil).Run(context.Background(), &sdk.StdioTransport{})
+	case "answers oddly":
+		in := bufio.NewScanner(os.Stdin)
+		for in.Scan() {
+			var m struct {
+				ID     any
+				Method string
+			}
+			json.Unmarshal(in.Bytes(), &m)
+			switch m.Method {
+			case "initialize":
+				fmt.Printf(`{"jsonrpc":"2.0","id":%v,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"odd","version":"0"}}}`+"\n", m.ID)
+			case "tools/list":
+				fmt.Printf(`{"jsonrpc":"2.0","id":%v,"result":{"tools":[{"name":"echo","inputSchema":{"type":"array"}},null,{"name":""}]}}`+"\n", m.ID)
+			case "tools/call":
+				fmt.Printf(`{"jsonrpc":"2.0","id":%v,"result":{"content":7}}`+"\n", m.ID)
+			case "ping":
+				fmt.Printf(`{"jsonrpc":"2.0","id":%v,"result":{}}`+"\n", m.ID)
+			}
+		}
 	case "an agent":
 		self, _ := os.Executable()
 		s := Connect(context.Background(), []Server{{Name: "test", Command: []string{self}, Env: map[string]string{actAs: "ignores its end"}}})

@@ -13,8 +13,9 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// overHTTP prepares a connection to the server's address. release ends it.
-func (s *server) overHTTP(l *link) (sdk.Transport, func()) {
+// overHTTP prepares a connection to the server's address. release ends what
+// waits for notifications, after closes what the goodbye went over.
+func (s *server) overHTTP(l *link) (transport sdk.Transport, release, after func()) {
 	base := &http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
 		DialContext:         (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
@@ -29,14 +30,9 @@ func (s *server) overHTTP(l *link) (sdk.Transport, func()) {
 		// A redirect would carry the headers to somewhere else.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	release := func() {
-		// The goodbye has been said by now, or will be refused.
-		time.AfterFunc(0, base.CloseIdleConnections)
-		cancel()
-	}
 	// Retries are the owner's: see carrier.listen for the one stream that the
 	// SDK would connect again.
-	return &sdk.StreamableClientTransport{Endpoint: s.cfg.URL, HTTPClient: client, MaxRetries: -1, MaxEventSize: maxFrame}, release
+	return &sdk.StreamableClientTransport{Endpoint: s.cfg.URL, HTTPClient: client, MaxRetries: -1, MaxEventSize: maxFrame}, cancel, base.CloseIdleConnections
 }
 
 // carrier sends the requests of one connection, with the configured headers,

@@ -24,7 +24,8 @@ const maxFrame = 16 << 20
 type link struct {
 	session *sdk.ClientSession
 	info    string
-	release func() // what the connection stands on: the command, or HTTP
+	release func() // ends what the connection stands on: the command, or HTTP
+	after   func() // tidies up when the connection is closed
 
 	dead chan struct{} // closed when it is over
 	why  error         // set before dead is closed
@@ -43,9 +44,11 @@ func (s *server) open(ctx context.Context) (*link, error) {
 	var transport sdk.Transport
 	var err error
 	if s.cfg.URL != "" {
-		transport, l.release = s.overHTTP(l)
+		transport, l.release, l.after = s.overHTTP(l)
 	} else if transport, l.release, err = s.overCommand(); err != nil {
 		return nil, err
+	} else {
+		l.after = func() {}
 	}
 	client := sdk.NewClient(&sdk.Implementation{Name: "ninelives", Version: "1"}, &sdk.ClientOptions{
 		Capabilities: &sdk.ClientCapabilities{},
@@ -72,10 +75,12 @@ func (s *server) open(ctx context.Context) (*link, error) {
 		if c.session != nil {
 			c.session.Close()
 		}
+		l.after()
 		return nil, ctx.Err()
 	}
 	if err != nil {
 		l.release()
+		l.after()
 		return nil, s.explain(err)
 	}
 	if r := l.session.InitializeResult(); r != nil && r.ServerInfo != nil {
@@ -119,4 +124,5 @@ func (l *link) end(why error) {
 	l.release()
 	<-closed
 	<-l.dead
+	l.after()
 }

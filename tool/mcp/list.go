@@ -26,6 +26,12 @@ const (
 // list asks for the tools and keeps them.
 func (s *server) list(ctx context.Context, l *link) error {
 	var found []*sdk.Tool
+	if r := l.session.InitializeResult(); r == nil || r.Capabilities == nil || r.Capabilities.Tools == nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.tools = nil // it has resources or prompts alone
+		return nil
+	}
 	for t, err := range l.session.Tools(ctx, nil) {
 		if err != nil {
 			return s.explain(err)

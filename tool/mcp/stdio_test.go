@@ -352,3 +352,22 @@ func TestAServerThatStopsReading(t *testing.T) {
 	}
 	await(t, s, "ready again", func(st Status) bool { return st.State == Ready && strings.Contains(st.Error, "it stopped reading") })
 }
+
+func TestAServerWithoutTools(t *testing.T) {
+	s := begin(t, quick, acting(t, "has no tools"))
+	if st := await(t, s, "ready", isReady); st.Tools != 0 || st.Error != "" || len(s.Tools()) != 0 {
+		t.Errorf("%+v", st)
+	}
+}
+
+// An answer that cannot be read leaves the connection as it is; whether the
+// call had its effect nobody knows.
+func TestAnAnswerThatCannotBeRead(t *testing.T) {
+	s := begin(t, quick, acting(t, "answers oddly"))
+	if r := call(t, s, "test__echo", ""); !r.Unknown || !strings.Contains(r.Text(), "may or may not have taken effect") {
+		t.Errorf("%+v", r)
+	}
+	if st := s.Status()[0]; st.State != Ready || st.Error != "" || st.Tools != 1 {
+		t.Errorf("%+v", st)
+	}
+}
