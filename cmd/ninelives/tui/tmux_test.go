@@ -153,6 +153,7 @@ func (p *pane) pid() int {
 // cooked checks that the terminal reads lines again, as a shell wants it.
 func (p *pane) cooked() {
 	p.t.Helper()
+	p.until("a prompt", func(s string) bool { return strings.HasSuffix(s, "\n$") })
 	p.text("stty -a | grep -c -- ' icanon'; stty -a | grep -c -- ' echo '")
 	p.press("Enter")
 	p.until("a restored terminal", func(s string) bool { return strings.HasSuffix(s, "\n1\n1\n$") })
