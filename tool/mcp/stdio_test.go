@@ -344,11 +344,27 @@ func TestAServerThatStopsReading(t *testing.T) {
 	tm.letGo, tm.leave = 10*time.Millisecond, 10*time.Millisecond
 	s := begin(t, tm, acting(t, "stops reading"))
 	await(t, s, "ready", isReady)
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	r := callIn(ctx, t, s, "test__echo", strings.Repeat("x", 1<<20))
-	if !r.Unknown || !strings.Contains(r.Text(), "was ended before it had answered (context deadline exceeded)") {
-		t.Errorf("%+v", r)
+	one := s.all[0]
+	one.mu.Lock()
+	first := one.link
+	one.mu.Unlock()
+	// A call may be over before its write has begun; a longer one is not.
+	for patience := 50 * time.Millisecond; ; patience *= 2 {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		r := callIn(ctx, t, s, "test__echo", strings.Repeat("x", 1<<20))
+		cancel()
+		if !r.Unknown || !strings.Contains(r.Text(), "was ended before it had answered (context deadline exceeded)") {
+			t.Fatalf("%+v", r)
+		}
+		select {
+		case <-first.dead:
+		case <-time.After(patience):
+			if patience < 20*time.Second {
+				continue
+			}
+			t.Fatal("the server is never replaced")
+		}
+		break
 	}
 	await(t, s, "ready again", func(st Status) bool { return st.State == Ready && strings.Contains(st.Error, "it stopped reading") })
 }
