@@ -2,6 +2,7 @@ package tool
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -13,13 +14,14 @@ type child struct {
 	done chan struct{}
 	end  ending
 
+	pid atomic.Int64 // the command's; 0 as long as it is not known
+
 	once  sync.Once
 	ask   func() // asks for its end: SIGTERM, and SIGKILL after the grace
 	force func() // for when that has not helped
 }
 
-// stop ends the command and waits until it has ended. how is put into its
-// ending. It may be called at any time and more than once.
+// stop ends the command and waits until it has ended. It may be called at any time and more than once.
 func (c *child) stop() {
 	c.once.Do(func() { c.ask() })
 	select {

@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -52,6 +51,12 @@ func startChild(supervisor []string, o work, terminal *os.File, output func([]by
 		return nil, err
 	}
 	cmd := exec.Command(supervisor[0], supervisor[1:]...)
+	if self, err := os.Executable(); err == nil && self == supervisor[0] {
+		// The program that runs, also where its file was replaced meanwhile.
+		if self, err = ownProgram(); err == nil {
+			cmd.Path = self
+		}
+	}
 	cmd.Env = []string{} // nothing to be read off it
 	cmd.Stdout = outW
 	if terminal != nil {
@@ -69,12 +74,11 @@ func startChild(supervisor []string, o work, terminal *os.File, output func([]by
 	reportW.Close()
 	outW.Close()
 	controlW.Write(append(text, '\n')) // an error shows as a supervisor that ends
-	var pid atomic.Int64
 	c := &child{done: make(chan struct{})}
 	c.ask = func() { io.WriteString(controlW, "stop\n") }
 	c.force = func() {
 		cmd.Process.Kill()
-		if p := int(pid.Load()); p > 0 {
+		if p := int(c.pid.Load()); p > 0 {
 			syscall.Kill(-p, syscall.SIGKILL)
 		}
 	}
@@ -99,7 +103,7 @@ func startChild(supervisor []string, o work, terminal *os.File, output func([]by
 				continue
 			}
 			if r.Pid > 0 {
-				pid.Store(int64(r.Pid))
+				c.pid.Store(int64(r.Pid))
 			}
 			if r.End != nil {
 				c.end, ended = *r.End, true
@@ -109,7 +113,7 @@ func startChild(supervisor []string, o work, terminal *os.File, output func([]by
 		if !ended {
 			// It was killed, or is no supervisor at all.
 			c.end = ending{How: endedLost, Code: -1, Took: int64(time.Since(began)), Error: strings.TrimSpace(complaint.String())}
-			if p := int(pid.Load()); p > 0 {
+			if p := int(c.pid.Load()); p > 0 {
 				syscall.Kill(-p, syscall.SIGKILL)
 			} else {
 				c.end.How = endedUnborn
@@ -173,6 +177,7 @@ func startDirect(o work, terminal *os.File, output func([]byte)) (*child, error)
 	}
 	pid := cmd.Process.Pid
 	c := &child{done: make(chan struct{})}
+	c.pid.Store(int64(pid))
 	stopping := make(chan struct{})
 	exited := make(chan error, 1)
 	signal := func(sig syscall.Signal) { syscall.Kill(-pid, sig) }
@@ -278,6 +283,21 @@ func openTerminal(rows, cols int) (ours, theirs *os.File, err error) {
 
 func resizeTerminal(f *os.File, rows, cols int) error {
 	return pty.Setsize(f, &pty.Winsize{Rows: uint16(rows), Cols: uint16(cols)})
+}
+
+// terminalDir is where a terminal stands: the directory of what is in its foreground, or
+// of the command that it was started with; empty if that cannot be told.
+func terminalDir(f *os.File, pid int) string {
+	if front, err := unix.IoctlGetInt(int(f.Fd()), unix.TIOCGPGRP); err == nil && front > 0 {
+		if dir, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", front)); err == nil {
+			return dir
+		}
+	}
+	dir, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", pid))
+	if err != nil {
+		return ""
+	}
+	return dir
 }
 
 // shellProgram is the shell that commands are given to.

@@ -348,9 +348,19 @@ func TestATerminalStaysOpenBetweenCalls(t *testing.T) {
 		if r = h.terminal(terminalArguments{Action: "send", ID: "terminal-1", Text: "stty size\n", WaitFor: `50 132`}); strings.Contains(r.Text(), "did not match") {
 			t.Errorf("%q", r.Text())
 		}
-		h.terminal(terminalArguments{Action: "send", ID: "terminal-1", Text: "sleep 61006\n", Quiet: 50})
+		// Only what is in the foreground hears Ctrl-C: it says that it is.
+		h.terminal(terminalArguments{Action: "send", ID: "terminal-1", Text: "sh -c 'echo in-$((1+1)); exec sleep 61006'\n", WaitFor: `in-2`})
 		if r = h.terminal(terminalArguments{Action: "send", ID: "terminal-1", Keys: []string{"ctrl-c"}, WaitFor: `\$ $`}); strings.Contains(r.Text(), "did not match") {
 			t.Errorf("%q", r.Text())
+		}
+		// What is typed is judged where the shell stands by now.
+		h.terminal(terminalArguments{Action: "send", ID: "terminal-1", Text: "cd / && echo at-$((1+1))\n", WaitFor: `at-2\n\$ $`})
+		if runtime.GOOS == "linux" {
+			tool, call := h.call(1, terminalArguments{Action: "send", ID: "terminal-1", Text: "rm -rf etc\n"})
+			needs, err := tool.Needs(call.Arguments)
+			if err != nil || len(needs) != 1 || needs[0].Directory != "/" || !fullest().Judge(tool.Spec(), needs).Floor {
+				t.Errorf("%+v, %v", needs, err)
+			}
 		}
 		if r = h.terminal(terminalArguments{Action: "read", ID: "terminal-1", WaitFor: "never", Timeout: 1}); !strings.Contains(r.Text(), "(nothing new)\n[terminal-1: running; wait_for did not match within 1s]") {
 			t.Errorf("%q", r.Text())

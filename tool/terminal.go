@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -207,10 +208,15 @@ func (t *terminalTool) Needs(raw []byte) ([]Need, error) {
 		if err != nil {
 			return nil, err
 		}
+		// Where a shell has gone by now is where the line is run.
+		dir := filepath.ToSlash(terminalDir(c.tty, int(c.child.pid.Load())))
+		if rel, err := t.s.ws.Resolve(dir); err == nil {
+			dir = rel
+		}
 		var needs []Need
 		for _, line := range lines {
 			if strings.TrimSpace(line) != "" {
-				needs = append(needs, Need{Kind: NeedExecute, Target: line})
+				needs = append(needs, Need{Kind: NeedExecute, Target: line, Directory: dir})
 			}
 		}
 		return needs, nil
