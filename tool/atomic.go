@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -44,8 +45,12 @@ func temporary(file, tag string) string {
 // makes it durable, and moves it there. It gives the stamp of the new file.
 func (w *Workspace) put(r replacement) (stamp, error) {
 	temp := temporary(r.path, r.tag)
-	_ = w.root.Remove(temp) // what a crash left
-	if err := w.draft(temp, r); err != nil {
+	err := w.draft(temp, r)
+	if errors.Is(err, fs.ErrExist) { // it is somebody else's, or what a crash left
+		temp = temporary(r.path, rand.Text())
+		err = w.draft(temp, r)
+	}
+	if err != nil {
 		return stamp{}, w.failed("write", r.path, err)
 	}
 	defer func() { _ = w.root.Remove(temp) }()

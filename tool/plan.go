@@ -42,7 +42,7 @@ type writer[A any] struct {
 func (t *writer[A]) Run(ctx context.Context, call *Call) Result {
 	args, err := arguments[A](call.Arguments)
 	if err != nil {
-		return ErrorResult(err.Error())
+		return failure(err)
 	}
 	t.w.writing.Lock()
 	defer t.w.writing.Unlock()
@@ -51,7 +51,7 @@ func (t *writer[A]) Run(ctx context.Context, call *Call) Result {
 		err = t.w.keepAll(ctx, p)
 	}
 	if err != nil {
-		return ErrorResult(err.Error())
+		return failure(err)
 	}
 	done, err := t.w.apply(ctx, call, p)
 	r := TextResult(p.text)
@@ -61,8 +61,7 @@ func (t *writer[A]) Run(ctx context.Context, call *Call) Result {
 		if len(done) > 0 {
 			text += fmt.Sprintf(" (%s changed before that)", were(len(done), "file"))
 		}
-		r = ErrorResult(text)
-		r.Summary = oneLine(err.Error())
+		r = failure(errors.New(text))
 	}
 	for _, s := range done {
 		r.Changes = append(r.Changes, s.change())
@@ -129,7 +128,7 @@ func (t *writer[A]) Probe(ctx context.Context, call *Call, raw []byte) (Standing
 	done, undone := true, true
 	var steps []step
 	for _, c := range m.Changes {
-		t.w.tidy(c.Path, call.ID)
+		t.w.tidy(c.Path, call.tag())
 		now, err := t.w.look(c.Path)
 		if err != nil {
 			return StandingUnknown, Result{}
@@ -159,6 +158,9 @@ func (t *writer[A]) Probe(ctx context.Context, call *Call, raw []byte) (Standing
 	return StandingUnknown, Result{}
 }
 
+// tag tells a call from those of other sessions.
+func (c *Call) tag() string { return c.Session + "\x00" + c.ID }
+
 // tidy removes the temporary file that a crash may have left.
 func (w *Workspace) tidy(rel, tag string) {
 	_ = w.root.Remove(temporary(rel, tag))
@@ -187,7 +189,7 @@ func (w *Workspace) apply(ctx context.Context, call *Call, p plan) (done []step,
 		if ctx.Err() != nil {
 			return done, fmt.Errorf("stopped before %s was changed", visible(s.path))
 		}
-		applied, err := w.step(call.ID, &s)
+		applied, err := w.step(call.tag(), &s)
 		if err != nil {
 			return done, err
 		}

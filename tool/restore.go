@@ -2,6 +2,7 @@ package tool
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -300,7 +301,7 @@ func (r *restoration) build(t *target) error {
 		return err
 	}
 	mode := t.state.perm()
-	rep := replacement{path: t.path, content: content, mode: &mode, tag: "restore", link: t.state.kind() == fs.ModeSymlink}
+	rep := replacement{path: t.path, content: content, mode: &mode, tag: rand.Text(), link: t.state.kind() == fs.ModeSymlink}
 	if t.now.FileState != nil {
 		rep.expect = &t.now.stamp
 	}

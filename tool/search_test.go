@@ -147,6 +147,7 @@ func TestAHugeFileIsSearchedInPiecesAndTheSearchCanBeStopped(t *testing.T) {
 
 // TestGitignoreMeansWhatItMeansToGit compares with git itself.
 func TestGitignoreMeansWhatItMeansToGit(t *testing.T) {
+	t.Parallel()
 	git, err := exec.LookPath("git")
 	if err != nil {
 		t.Skip("needs git")

@@ -12,14 +12,17 @@ import (
 	"time"
 )
 
-// What is looked at and kept when a command runs. What a file holds beyond
-// these bounds is not kept, and said to be Unkept where it changes; of files
+// bounds are what is looked at and kept when a command runs. What a file holds
+// beyond them is not kept, and said to be Unkept where it changes; of files
 // beyond the last bound nothing is known, which Track says by its error.
-const (
-	trackBytes = 256 << 20
-	trackFiles = 20_000
-	trackSeen  = 200_000
-)
+type bounds struct {
+	bytes int64 // of contents
+	files int   // whose contents are kept
+	seen  int   // files and directories looked at
+}
+
+// trackBounds hold for every workspace.
+var trackBounds = bounds{bytes: 256 << 20, files: 20_000, seen: 200_000}
 
 // ErrUncovered says that a workspace is too large to tell all changes of a
 // command.
@@ -27,6 +30,7 @@ var ErrUncovered = errors.New("the workspace is too large: changes were looked f
 
 // looks is what is known of the workspace between two commands.
 type looks struct {
+	bounds  bounds
 	mu      sync.Mutex
 	last    *view // the last look, so that the next one reads only what has changed
 	pack    pack
@@ -112,7 +116,7 @@ func (w *Workspace) survey(ctx context.Context, began *view) (*view, error) {
 		if own(rel) {
 			return nil
 		}
-		if began == nil && len(v.entries) >= trackSeen {
+		if began == nil && len(v.entries) >= w.looks.bounds.seen {
 			return errFull
 		}
 		if began != nil && began.end != "" && comparePaths(rel, began.end) > 0 {
@@ -167,7 +171,7 @@ func (w *Workspace) entry(v *view, rel string, info fs.FileInfo, at time.Time) *
 		}
 		content = []byte(target)
 	case 0:
-		if v.files >= trackFiles || v.bytes+info.Size() > trackBytes {
+		if v.files >= w.looks.bounds.files || v.bytes+info.Size() > w.looks.bounds.bytes {
 			e.state.Unkept = true
 			return e
 		}
@@ -259,7 +263,7 @@ func (w *Workspace) keepChanges(ctx context.Context, changes []Change) error {
 // slim lets the pack go of what no file holds any more, once that is as much
 // as may be kept.
 func (l *looks) slim(v *view) {
-	if l.running > 0 || l.pack.size <= 2*trackBytes {
+	if l.running > 0 || l.pack.size <= 2*l.bounds.bytes {
 		return
 	}
 	alive := map[string]bool{}

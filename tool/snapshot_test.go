@@ -81,6 +81,7 @@ func shake(t *rapid.T, dir string) {
 }
 
 func TestWhatACommandChangedIsTakenBackToTheByteAndDoneAgain(t *testing.T) {
+	t.Parallel()
 	onUnix(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		dir := filepath.Join(t.TempDir(), "w")
@@ -317,5 +318,59 @@ func TestASecondLookReadsNothing(t *testing.T) {
 	}
 	if read != 1 {
 		t.Errorf("%d files were read again, want 1", read)
+	}
+}
+
+func TestBeyondItsBoundsTrackTellsWhatItDoesNotKnow(t *testing.T) {
+	w := newWorkspace(t)
+	w.looks.bounds = bounds{bytes: 10, files: 3, seen: 6}
+	// In the order of the walk: a, b, c, d, e, f are looked at, g and h are not;
+	// a and c fill the bytes, and with d the files are as many as are kept.
+	lay(t, w, map[string]string{"a": "12345", "b": "123456", "c": "12345", "d": "", "e": "", "f": "x", "g": "y", "h": "z"})
+	changes, err := w.Track(context.Background(), func() error {
+		lay(t, w, map[string]string{"a": "new", "b": "new", "e": "new", "g": "new", "z": "new"})
+		return errors.Join(os.Remove(at(w, "c")), os.Remove(at(w, "h")))
+	})
+	if !errors.Is(err, ErrUncovered) || !strings.Contains(err.Error(), "(up to f)") {
+		t.Errorf("the error is %v", err)
+	}
+	want := "a: -rw-r--r--, -rw-r--r--\nb: unkept, -rw-r--r--\nc: -rw-r--r--, nothing\ne: unkept, unkept"
+	if got := told(changes); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	restored, conflicts, err := w.Restore(context.Background(), changes, false)
+	if err != nil || len(restored) != 2 || len(conflicts) != 2 {
+		t.Errorf("restored\n%s\nconflicts %q, %v", told(restored), conflicts, err)
+	}
+}
+
+func TestThePackLetsGoOfWhatNoFileHolds(t *testing.T) {
+	w := newWorkspace(t)
+	w.looks.bounds.bytes = 100
+	for i := range 50 {
+		content := strings.Repeat(string(rune('a'+i%26)), 20) + fmt.Sprint(i)
+		changes := track(t, w, func() { lay(t, w, map[string]string{"f": content, "still": "the same"}) })
+		if w.looks.pack.size > 300 {
+			t.Fatalf("after %d commands the pack has %d bytes", i, w.looks.pack.size)
+		}
+		if i > 0 && len(changes) != 1 {
+			t.Fatalf("round %d: %s", i, told(changes))
+		}
+	}
+}
+
+func TestPathsAreComparedAsTheyAreMet(t *testing.T) {
+	w := newWorkspace(t)
+	lay(t, w, map[string]string{"a": "", "a.b": "", "a-": "", "b/x": "", "b.c": "", "b/a/b": "", "b/a.c": "", "ü": "", "A": ""})
+	last := ""
+	k := walker{root: w.root}
+	if err := k.from(context.Background(), ".", func(rel string, _ os.FileInfo) error {
+		if last != "" && comparePaths(last, rel) >= 0 {
+			t.Errorf("%s was met before %s", last, rel)
+		}
+		last = rel
+		return nil
+	}); err != nil {
+		t.Fatal(err)
 	}
 }

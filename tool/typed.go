@@ -3,6 +3,7 @@ package tool
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -31,9 +32,26 @@ func (t *typed[A]) Needs(raw []byte) ([]Need, error) {
 func (t *typed[A]) Run(ctx context.Context, call *Call) Result {
 	args, err := arguments[A](call.Arguments)
 	if err != nil {
-		return ErrorResult(err.Error())
+		return failure(err)
 	}
-	return t.run(ctx, call, args)
+	r := t.run(ctx, call, args)
+	if r.IsError && r.Summary == "" {
+		r.Summary = firstLine(r.Text())
+	}
+	return r
+}
+
+// failure is the result of a call that failed, for the model and for people.
+func failure(err error) Result {
+	r := ErrorResult(err.Error())
+	r.Summary = firstLine(err.Error())
+	return r
+}
+
+// firstLine is what people are shown of a text of several lines.
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(strings.TrimPrefix(text, ErrorPrefix), "\n")
+	return oneLine(line)
 }
 
 // arguments reads what the model wrote.

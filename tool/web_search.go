@@ -85,8 +85,7 @@ func webSearch(o SearchOptions) Tool {
 		run: func(ctx context.Context, _ *Call, a searchArguments) Result {
 			r, err := searchWeb(ctx, client, o, a)
 			if err != nil {
-				r = ErrorResult(err.Error())
-				r.Summary = oneLine(err.Error())
+				return failure(err)
 			}
 			return r
 		},

@@ -50,7 +50,7 @@ func fetchFrom(t *testing.T, url string, hosts ...string) Result {
 	tool := Web(WebOptions{Hosts: hosts})[0]
 	args := encode(t, object{"url": url})
 	if _, err := tool.Needs(args); err != nil {
-		return ErrorResult(err.Error())
+		return failure(err)
 	}
 	return tool.Run(context.Background(), &Call{Arguments: args})
 }

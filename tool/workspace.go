@@ -60,7 +60,7 @@ func OpenWorkspace(dir string, blobs Blobs) (*Workspace, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the workspace %q: %w", dir, cause(err))
 	}
-	return &Workspace{dir: real, given: given, root: root, blobs: blobs, seen: map[seenKey]sighting{}}, nil
+	return &Workspace{dir: real, given: given, root: root, blobs: blobs, seen: map[seenKey]sighting{}, looks: looks{bounds: trackBounds}}, nil
 }
 
 // Dir is the absolute path of the workspace, with symbolic links resolved.

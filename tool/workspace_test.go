@@ -153,7 +153,7 @@ func run(t rapid.TB, w *Workspace, name string, args object) Result {
 	raw := encode(t, args)
 	tool := named(t, w, name)
 	if _, err := tool.Needs(raw); err != nil {
-		return ErrorResult(err.Error())
+		return failure(err)
 	}
 	return tool.Run(context.Background(), &Call{ID: "call", Session: "session", Arguments: raw})
 }
@@ -171,6 +171,9 @@ func fails(t rapid.TB, r Result, says ...string) Result {
 	t.Helper()
 	if !r.IsError || !strings.HasPrefix(r.Text(), ErrorPrefix) {
 		t.Fatalf("the call did not fail: %s", r.Text())
+	}
+	if r.Summary == "" || strings.ContainsAny(r.Summary, "\n\x1b") {
+		t.Errorf("people are told %q", r.Summary)
 	}
 	for _, s := range says {
 		if !strings.Contains(r.Text(), s) {

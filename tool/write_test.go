@@ -102,6 +102,7 @@ func TestNothingIsLeftBehindWhenWritingFails(t *testing.T) {
 		if err := os.Chmod(at(w, "dir"), 0o500); err != nil {
 			t.Fatal(err)
 		}
+		defer func() { _ = os.Chmod(at(w, "dir"), 0o755) }()
 		fails(t, run(t, w, "write_file", object{"path": "dir/new", "content": "x"}), "no permission")
 	}
 }
@@ -207,7 +208,7 @@ func TestWhatACrashLeftOnTheWayIsRemovedByTheProbe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lay(t, w, map[string]string{temporary("f", "c1"): "hal"})
+	lay(t, w, map[string]string{temporary("f", call.tag()): "hal"})
 	if got, _ := prober.Probe(context.Background(), call, mark); got != StandingNotStarted {
 		t.Errorf("standing %s", got)
 	}
@@ -248,6 +249,7 @@ func TestTwoWritersOfOneFileLoseNothingSilently(t *testing.T) {
 }
 
 func TestAFileThatIsExchangedForALinkIsNotWrittenThrough(t *testing.T) {
+	t.Parallel()
 	onUnix(t)
 	outside := filepath.Join(t.TempDir(), "victim")
 	if err := os.WriteFile(outside, []byte("victim"), 0o644); err != nil {
