@@ -104,7 +104,7 @@ func (t *turn) batch(ids []string) (batch []*job, err error) {
 		}
 		rule := t.set.Guard.BeforeCall(&tally, j.Name, changedPaths(j.needs), now())
 		for rule.Verdict == VerdictWait && len(batch) == 0 {
-			if err := t.wait(rule); err != nil || t.ctx.Err() != nil {
+			if over, err := t.wait(rule); over || err != nil {
 				return nil, err
 			}
 			rule = t.set.Guard.BeforeCall(&tally, j.Name, changedPaths(j.needs), now())
@@ -168,10 +168,10 @@ func (t *turn) prepare(c ninelives.ToolCall, e *equipped, unknown string) (j *jo
 	return &job{ToolCall: c, tool: e, args: args, needs: needs}, nil
 }
 
-// wait waits for the rate limiter.
-func (t *turn) wait(rule Ruling) error {
+// wait waits for the rate limiter; over says that the turn's end came first.
+func (t *turn) wait(rule Ruling) (over bool, err error) {
 	if err := t.commit(); err != nil {
-		return err
+		return false, err
 	}
 	t.emit(Guarded{Limit: rule.Limit, Message: rule.Message, Wait: rule.Wait})
 	ctx, cancel := t.bounded()
@@ -180,9 +180,10 @@ func (t *turn) wait(rule Ruling) error {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
+		return false, nil
 	case <-ctx.Done():
+		return true, nil
 	}
-	return nil
 }
 
 // runBatch runs calls beside each other and gives their effects in order.

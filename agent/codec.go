@@ -75,7 +75,7 @@ func encode(at time.Time, e Entry) (journal.Entry, error) {
 // kinds are the readers of all kinds of entries.
 var kinds = map[string]func([]byte) (Entry, error){
 	"opening": readAs[Opening], "input": readAs[Input], "start": readAs[Start], "answer": readAs[Answer],
-	"failure": readAs[Failure], "intent": readAs[Intent], "effect": readAs[Effect], "healing": readAs[Healing],
+	"failure": readAs[Failure], "intent": readAs[Intent], "effect": readAs[Effect], "settled": readAs[Settled], "healing": readAs[Healing],
 	"compaction": readAs[Compaction], "ruling": readAs[Ruled], "stopped": readAs[Stopped], "grant": readAs[Grant],
 	"end": readAs[End], "model": readAs[ModelChange], "mode": readAs[ModeChange], "permission": readAs[Permission],
 	"undo": readAs[Undo], "rewind": readAs[Rewind], "archive": readAs[Archive],

@@ -13,7 +13,7 @@ import (
 // something back is an entry of its own.
 //
 // The kinds are [Opening], [Input], [Start], [Answer], [Failure], [Intent],
-// [Effect], [Healing], [Compaction], [Ruled], [Stopped], [Grant], [End],
+// [Effect], [Settled], [Healing], [Compaction], [Ruled], [Stopped], [Grant], [End],
 // [ModelChange], [ModeChange], [Permission], [Undo], [Rewind] and [Archive].
 // Durations are written in milliseconds, bytes in base64.
 type Entry interface {
@@ -176,6 +176,12 @@ type Effect struct {
 	Diff    string        `json:"diff,omitzero"`
 	Saved   string        `json:"saved,omitzero"`
 	Took    time.Duration `json:"took_ms,omitzero"`
+}
+
+// Settled says that a call which was cut off turned out not to have begun: it
+// may simply run.
+type Settled struct {
+	Call string `json:"call"`
 }
 
 // Healing is what was done to get an answer, or in vain.
@@ -347,6 +353,7 @@ func (Ruled) Kind() string       { return "ruling" }
 func (Stopped) Kind() string     { return "stopped" }
 func (Intent) Kind() string      { return "intent" }
 func (Effect) Kind() string      { return "effect" }
+func (Settled) Kind() string     { return "settled" }
 func (Healing) Kind() string     { return "healing" }
 func (Compaction) Kind() string  { return "compaction" }
 func (Grant) Kind() string       { return "grant" }

@@ -98,6 +98,9 @@ func replayed(s *State, e Entry, said []Action) (Replayed, bool) {
 		if s.beside(e.Call) {
 			return Replayed{}, false // the batch was decided with its first call
 		}
+	case Settled:
+		was = Action{Do: DoSettle, Calls: []string{e.Call}}
+		agrees = func(a Action) bool { return a.Do == DoSettle && slices.Contains(a.Calls, e.Call) }
 	case Effect:
 		c, ok := s.pending(e.Call)
 		if !ok || c.intent != nil || s.cutOff() {

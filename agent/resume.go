@@ -133,9 +133,7 @@ func (t *turn) closeInterrupted() error {
 	}
 	t.tools = t.a.toolbox()
 	t.set = t.a.settings
-	if err := t.settle(cut, false); err != nil {
-		return err
-	}
+	t.settle(cut)
 	t.s.mu.Lock()
 	e := End{Turn: st.turn().Number, Reason: ReasonInterrupted, FailedTurn: true, Message: "the turn was cut off: its process died"}
 	for _, c := range st.unanswered() {
@@ -152,7 +150,7 @@ func (t *turn) closeInterrupted() error {
 // settle finds out what became of calls that were cut off. What is done has
 // its result, what never began may simply run, and of the rest nobody can say
 // more than that it is unknown: it is never made again by the program.
-func (t *turn) settle(ids []string, again bool) error {
+func (t *turn) settle(ids []string) {
 	for _, id := range ids {
 		t.s.mu.Lock()
 		c, ok := t.s.st.pending(id)
@@ -176,16 +174,10 @@ func (t *turn) settle(ids []string, again bool) error {
 			})
 		case standing == tool.StandingUnknown:
 			t.answer(t.unknown(c, ""))
-		case !again || t.ended():
-			t.answer(failed(c.ToolCall, "not started: the program died before this call was made; it had no effect"))
 		default:
-			// It had no effect: it is made now, judged anew.
-			if err := t.runCalls([]string{c.ID}); err != nil {
-				return err
-			}
+			t.s.stage(Settled{Call: c.ID})
 		}
 	}
-	return nil
 }
 
 // unknown is the effect of a call of which nobody can say what became of it.

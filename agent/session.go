@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -44,6 +45,7 @@ type Session struct {
 	closed  bool
 	busy    chan struct{} // closed when what keeps the session busy is over; nil if nothing does
 	turn    *turn         // the running one
+	chosen  tool.Mode     // by SetMode; a session that is resumed begins with the agent's own
 	said    []string      // warnings that no turn has shown yet
 }
 
@@ -184,10 +186,11 @@ func (s *Session) Status() Status {
 	return v
 }
 
-// mode is the permission mode of the next call.
+// mode is the permission mode of the next call. What an earlier process was
+// allowed does not hold for this one.
 func (s *Session) mode() tool.Mode {
-	if s.st.mode != "" {
-		return s.st.mode
+	if s.chosen != "" {
+		return s.chosen
 	}
 	return s.a.settings.Permissions.Mode
 }
@@ -261,7 +264,16 @@ func (s *Session) Next(ctx context.Context) iter.Seq2[Event, error] {
 
 // SetMode sets the permission mode from the next call on.
 func (s *Session) SetMode(ctx context.Context, m tool.Mode) error {
-	return s.record(ctx, ModeChange{Mode: m})
+	if !slices.Contains(tool.Modes(), m) {
+		return fmt.Errorf("there is no permission mode %q; the modes are %v", m, tool.Modes())
+	}
+	if err := s.record(ctx, ModeChange{Mode: m}); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.chosen = m
+	s.mu.Unlock()
+	return nil
 }
 
 // Close stops the running turn, waits for its end, and lets go of the session.

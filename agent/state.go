@@ -86,8 +86,9 @@ type run struct {
 // pendingCall is a call of the last answer.
 type pendingCall struct {
 	ninelives.ToolCall
-	intent *Intent
-	effect *Effect
+	intent  *Intent
+	effect  *Effect
+	counted bool // by the guard
 }
 
 // Turn is what is known of one turn.
@@ -243,18 +244,26 @@ func (s *State) addToTurn(at time.Time, e Entry) {
 		}
 		if e.Fault != nil && e.Fault.Class == ninelives.ClassContextLength {
 			r.overflows++
-			if e.Fault.Window > 0 {
-				s.learnt = e.Fault.Window
+			if n := e.Fault.Window; n > 0 {
+				s.learnt = n
+				s.window = min(s.window, n)
 			}
 		}
 	case Intent:
 		for i := range r.calls {
 			if c := &r.calls[i]; c.ID == e.Call && c.effect == nil {
-				if c.intent == nil {
+				if !c.counted {
 					r.tally.Begin(e.Name, e.Files, at)
 					t.Calls++
+					c.counted = true
 				}
 				c.intent = &e
+			}
+		}
+	case Settled:
+		for i := range r.calls {
+			if c := &r.calls[i]; c.ID == e.Call {
+				c.intent = nil
 			}
 		}
 	case Effect:
@@ -303,6 +312,7 @@ func (s *State) start(at, before time.Time, e Start) {
 			effects: old.effects, noticed: old.noticed, lastWord: old.lastWord, capped: old.capped,
 		}
 	} else {
+		s.missResults()
 		s.turns = append(s.turns, Turn{Number: e.Turn, First: len(s.messages), Began: at})
 		s.run = run{start: e, began: at}
 	}
@@ -406,13 +416,18 @@ func (s *State) take(chosen func(Input) bool) (taken []Input) {
 	return taken
 }
 
+// missResults gives the open calls a result where something follows them: their
+// own was recorded, else nothing would, and the record is damaged.
+func (s *State) missResults() {
+	for _, c := range s.unanswered() {
+		s.effect(Effect{Call: c.ID, Name: c.Name, Unknown: true, Result: result(c.ToolCall, tool.ErrorResult(lostResult))})
+	}
+}
+
 // say adds a message to the history and to the view.
 func (s *State) say(m ninelives.Message) {
 	if m.Role != ninelives.RoleTool {
-		for _, c := range s.unanswered() {
-			// Its effect was recorded, else nothing would follow; the record is damaged.
-			s.effect(Effect{Call: c.ID, Name: c.Name, Unknown: true, Result: result(c.ToolCall, tool.ErrorResult(lostResult))})
-		}
+		s.missResults()
 	}
 	s.messages = append(s.messages, m)
 	s.view = append(s.view, m)

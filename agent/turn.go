@@ -140,7 +140,7 @@ func (t *turn) run() (Ended, error) {
 		case DoRun:
 			err = t.runCalls(a.Calls)
 		case DoSettle:
-			err = t.settle(a.Calls, true)
+			t.settle(a.Calls)
 		case DoCompact:
 			err = t.compact(a)
 		case DoTell:
