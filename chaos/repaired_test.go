@@ -126,3 +126,42 @@ func TestOneConversationOverThreeVendors(t *testing.T) {
 		}
 	})
 }
+
+// What a model has thought goes back to it as it wants it, signatures and all.
+func TestReasoningGoesBackToItsMaker(t *testing.T) {
+	for protocol, vendor := range map[ninelives.Protocol]string{
+		ninelives.OpenAIChat: "deepseek", ninelives.OpenAIResponses: "openai", ninelives.AnthropicMessages: "anthropic", ninelives.Gemini: "gemini",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			strict := []chaos.Check{chaos.History, chaos.MissingReasoning}
+			calls := []chaos.Call{{Name: "look", Arguments: `{}`}, {Name: "look", Arguments: `{"at":"b"}`}}
+			srv := chaos.New(chaos.Scenario{Steps: []chaos.Step{
+				{Reasoning: "I had better look.", Insist: true, Calls: calls, Times: 2, Reject: strict},
+				{Reasoning: "I have seen it.", Text: "Done.", Reject: strict},
+			}})
+			defer srv.Close()
+			model := open(t, srv, vendor+"/deepseek-reasoner", provider.Protocol(protocol))
+			history := []ninelives.Message{user("Look twice.")}
+			for range 3 {
+				req := &ninelives.Request{Messages: history, Tools: []ninelives.Tool{{Name: "look"}}, Reasoning: ninelives.ReasoningOptions{Budget: 2048}}
+				resp, err := ninelives.Generate(t.Context(), model, req)
+				if err != nil {
+					log := srv.Log()
+					t.Fatalf("%s: %v\nsent: %s", protocol, err, log[len(log)-1].Body)
+				}
+				history = append(history, resp.Message)
+				var m ninelives.Message
+				m.Role = ninelives.RoleTool
+				for _, c := range resp.Message.ToolCalls() {
+					m.Parts = append(m.Parts, ninelives.ToolResult{CallID: c.ID, Name: c.Name, Content: []ninelives.Part{ninelives.Text{Text: "seen"}}})
+				}
+				if len(m.Parts) > 0 {
+					history = append(history, m)
+				}
+			}
+			if got := history[len(history)-1].Text(); got != "Done." {
+				t.Errorf("%s: %q", protocol, got)
+			}
+		})
+	}
+}
