@@ -71,6 +71,7 @@ func (p *process) acpConfig(kept *kept, w *work) acp.Config {
 // of one session touches another.
 func (p *process) acpHandle(ctx context.Context, kept *kept, w *work, o acp.Opening, id string) (_ acp.Handle, err error) {
 	own := *w
+	own.remember = true
 	if own.choice.dir, err = filepath.EvalSymlinks(o.Directory); err != nil {
 		return acp.Handle{}, usagef("the directory %s cannot be used: %v", o.Directory, err)
 	}

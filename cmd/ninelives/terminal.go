@@ -27,6 +27,7 @@ func (p *process) terminal(ctx context.Context, w *work, id string) error {
 	kept := p.openJournal()
 	defer kept.close()
 	asker := tui.NewAsker()
+	w.remember = true
 	shop, err := w.open(ctx, p, kept, nil, agent.Approve(asker.Approve), agent.GrantMore(asker.GrantMore))
 	if err != nil {
 		return err
@@ -45,6 +46,13 @@ func (p *process) terminal(ctx context.Context, w *work, id string) error {
 	if err != nil {
 		return err
 	}
+	recollecting, stop := context.WithCancel(ctx)
+	recollected := make(chan struct{})
+	go func() { // what it cannot read is left for another time
+		defer close(recollected)
+		_ = shop.agent.Recollect(recollecting)
+	}()
+	defer func() { stop(); <-recollected }()
 	return tui.Run(ctx, tui.Config{
 		Session: session,
 		New:     func(ctx context.Context) (tui.Session, error) { return shop.agent.Open(ctx) },
@@ -129,6 +137,11 @@ func (s *shop) permissionsText() string {
 func (s *shop) memoryText() (string, error) {
 	home, _ := s.p.env("HOME")
 	text, files, err := agent.Instructions(s.directory, home, s.settings.Memory)
+	if s.memory != nil {
+		if problem := s.memory.Problem(); problem != "" {
+			text += "\n\n! " + problem
+		}
+	}
 	if len(files) == 0 {
 		return "nothing is remembered and no instructions were found (AGENTS.md, .ninelives/MEMORY.md)", err
 	}

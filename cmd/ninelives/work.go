@@ -28,6 +28,8 @@ type work struct {
 	deny   []string
 	// servers are those of an editor, beside the configuration's.
 	servers []mcp.Server
+	// remember: the command lasts long enough for sessions to become idle.
+	remember bool
 }
 
 // flags adds the flags that every command with an agent has.
@@ -126,7 +128,10 @@ func (w *work) open(ctx context.Context, p *process, kept *kept, tune func(*agen
 		return nil, err
 	}
 	s.settings.Permissions.Rules = append(s.settings.Permissions.Rules, rules...)
-	s.settings.Permissions.Home, _ = p.env("HOME")
+	home, _ := p.env("HOME")
+	s.settings.Permissions.Home = home
+	s.settings.Permissions.Workspace = s.directory
+	s.settings.Permissions.Private = p.private(kept)
 	if w.choice.deadline.Duration > 0 {
 		s.settings.Deadline = w.choice.deadline.Duration
 	}
@@ -148,14 +153,31 @@ func (w *work) open(ctx context.Context, p *process, kept *kept, tune func(*agen
 		options = append(options, agent.Journal(kept.j))
 	}
 	if len(conf.Hooks) > 0 {
-		hooks, err := hookcmd.New(hookcmd.Options{Directory: s.directory, Warn: s.warn}, conf.Hooks...)
+		hooks, err := hookcmd.New(hookcmd.Options{Directory: s.directory, Hide: s.chain.config.KeyVariables(), Warn: s.warn}, conf.Hooks...)
 		if err != nil {
 			return nil, &usageError{err}
 		}
 		options = append(options, agent.Hooks(hooks))
 	}
+	if w.remember {
+		s.memory = agent.NewMemory(func() ninelives.Model { return s.agent.Model() }, agent.MemoryDirsOf(s.directory, home), s.settings.Memory)
+		s.closers = append(s.closers, func() { _ = s.memory.Close() })
+		options = append(options, agent.Remember(s.memory))
+	}
 	s.agent = agent.New(s.chain.healed(0), append(options, opts...)...)
 	return s, nil
+}
+
+// private are the program's own files: no tool has business with them.
+func (p *process) private(kept *kept) []string {
+	var paths []string
+	if dir := config.UserDir(p.env); dir != "" {
+		paths = append(paths, dir)
+	}
+	if kept.j != nil {
+		paths = append(paths, kept.path, kept.path+"-wal", kept.path+"-shm", kept.path+".owners", kept.path+".blobs")
+	}
+	return paths
 }
 
 // tools opens what the agent can do in the directory.
