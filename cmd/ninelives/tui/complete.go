@@ -40,6 +40,10 @@ func (u *ui) complete() []any {
 		return nil
 	}
 	if u.files == nil {
+		if u.listing {
+			return nil
+		}
+		u.listing = true
 		return []any{list{}}
 	}
 	u.popup.from = from

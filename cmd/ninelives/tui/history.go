@@ -104,19 +104,39 @@ func loadHistory(path string) ([]string, error) {
 	return h.items, nil
 }
 
-// saveHistory adds an input to the file. What others have written meanwhile
-// stays: the file is read again, and replaced by a rename.
+// saveHistory adds an input to the file, as one line in one write, so that
+// several terminals can share it. When half of the file could go, it is
+// written again without what nobody sees any more.
 func saveHistory(path, text string) error {
+	var h history
+	if !h.add(text) {
+		return nil
+	}
+	line, err := json.Marshal(strings.ToValidUTF8(text, "\ufffd"))
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(line, '\n'))
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	data, err := os.ReadFile(path)
+	if err != nil || bytes.Count(data, []byte("\n")) <= 2*historyLimit {
+		return err
+	}
 	items, err := loadHistory(path)
 	if err != nil {
 		return err
 	}
-	h := history{items: items}
-	if !h.add(text) {
-		return nil
-	}
 	var b bytes.Buffer
-	for _, item := range h.items {
+	for _, item := range items {
 		line, err := json.Marshal(item)
 		if err != nil {
 			continue

@@ -1,12 +1,14 @@
 package tui
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/go-json-experiment/json"
@@ -50,12 +52,39 @@ func TestDamagedLineOfTheHistoryIsLeftOut(t *testing.T) {
 }
 
 func TestHistoryIsBounded(t *testing.T) {
-	var h history
-	for i := range historyLimit + 50 {
-		h.add(strings.Repeat("i", i%100+1) + string(rune('a'+i%26)) + strings.Repeat("j", i))
+	path := filepath.Join(t.TempDir(), "history")
+	var lines strings.Builder
+	for i := range 2*historyLimit + 1 {
+		fmt.Fprintf(&lines, "\"input %d\"\n", i)
 	}
-	if len(h.items) != historyLimit {
-		t.Errorf("%d inputs are kept", len(h.items))
+	os.WriteFile(path, []byte(lines.String()), 0o600)
+	if err := saveHistory(path, "the last"); err != nil {
+		t.Fatal(err)
+	}
+	got, err := loadHistory(path)
+	if err != nil || len(got) != historyLimit || got[0] != fmt.Sprint("input ", historyLimit+2) || got[historyLimit-1] != "the last" {
+		t.Errorf("%d inputs from %q to %q are kept, %v", len(got), got[0], got[len(got)-1], err)
+	}
+	if data, _ := os.ReadFile(path); strings.Count(string(data), "\n") != historyLimit {
+		t.Errorf("the file has %d lines", strings.Count(string(data), "\n"))
+	}
+}
+
+func TestTerminalsShareTheHistory(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "history")
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			for j := range 20 {
+				if err := saveHistory(path, fmt.Sprintf("%d of %d", j, i)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if got, err := loadHistory(path); err != nil || len(got) != 160 {
+		t.Errorf("%d of 160 inputs are there, %v", len(got), err)
 	}
 }
 

@@ -325,7 +325,7 @@ func TestCommandsThatNeedRestSaySoDuringATurn(t *testing.T) {
 
 func TestFilesAreCompletedBehindAnAt(t *testing.T) {
 	g := newGlass(t, 80, 24)
-	g.wantEffects(g.press("'see @m"), list{}, list{})
+	g.wantEffects(g.press("'see @m"), list{})
 	g.do(listed{[]string{"cmd/main.go", "docs/my notes.md", "amen.txt", "zoom/x"}})
 	g.want(rule + `
 › see @m

@@ -23,7 +23,8 @@ type ui struct {
 	ed       editor
 	hist     history
 	popup    popup
-	files    []string // of the workspace, for completion
+	files    []string // of the workspace, for completion; nil before they were listed
+	listing  bool
 	models   []string
 	commands []command
 
@@ -169,7 +170,7 @@ func (u *ui) update(at time.Time, msg any) []any {
 	case typed:
 		u.putBack(msg.text)
 	case listed:
-		u.files = msg.files
+		u.files, u.listing = msg.files, false
 		u.complete()
 	case asked:
 		msg.dialog.since = at

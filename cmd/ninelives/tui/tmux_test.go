@@ -63,7 +63,7 @@ func (p *pane) tmux(args ...string) string {
 	cmd := exec.Command("tmux", append([]string{"-u", "-S", p.sock}, args...)...)
 	cmd.Env = p.env
 	out, err := cmd.CombinedOutput()
-	if err != nil && args[0] != "kill-server" {
+	if err != nil && args[0] != "kill-server" && !p.t.Failed() {
 		p.t.Fatalf("tmux %s: %v\n%s", args, err, out)
 	}
 	return string(out)
@@ -316,6 +316,27 @@ func TestInATerminalTheEndOfTheProcessRestoresItAndLosesNothing(t *testing.T) {
 		t.Errorf("a mistake ends with\n%s", s)
 	}
 	p.cooked()
+}
+
+func TestInATerminalThatIsClosedNothingIsLeftRunningAndTheTextIsKept(t *testing.T) {
+	p := newPane(t, 80, 20)
+	p.tmux("set-option", "-g", "exit-empty", "off")
+	p.program()
+	p.text("wait")
+	p.press("Enter")
+	p.wait("I am waiting")
+	p.text("unsent")
+	p.wait("› unsent")
+	pid := p.pid()
+	p.tmux("kill-window")
+	for began := time.Now(); alive(pid); time.Sleep(10 * time.Millisecond) {
+		if time.Since(began) > patience {
+			t.Fatal("the program still runs")
+		}
+	}
+	if data, _ := os.ReadFile(draftPath(p.history(), pid)); !strings.Contains(string(data), `"unsent"`) {
+		t.Errorf("the draft is %q", data)
+	}
 }
 
 func TestInATerminalAFailedTurnIsShownAndResumed(t *testing.T) {
