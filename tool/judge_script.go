@@ -3,6 +3,7 @@ package tool
 import (
 	"io"
 	"path"
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/expand"
@@ -107,8 +108,10 @@ type walk struct {
 
 	vars  map[string]expand.Variable
 	loose map[string]bool // set, but not certainly to this
-	funcs map[string]*syntax.Stmt
-	files map[string]string // what the command itself wrote, by place
+	// steered are variables that make the commands after them other ones.
+	steered []string
+	funcs   map[string]*syntax.Stmt
+	files   map[string]string // what the command itself wrote, by place
 
 	params      []string
 	knownParams bool
@@ -361,7 +364,9 @@ func (w *walk) inside(node syntax.Node) {
 	syntax.Walk(node, func(n syntax.Node) bool {
 		switch n := n.(type) {
 		case *syntax.Word:
-			w.literal(n)
+			if text, _ := w.literal(n); hides(text) {
+				w.s.starts = append(w.s.starts, start{args: []string{"[["}, loose: true, dir: w.dir})
+			}
 			return false
 		case *syntax.CmdSubst:
 			w.subshell().stmts(n.Stmts, w.in, w.piped)
@@ -449,6 +454,9 @@ func spawnsItself(name string, body *syntax.Stmt) bool {
 }
 
 func (w *walk) set(name, value string, loose bool) {
+	if steers(name) || hides(value) {
+		w.steered = append(slices.Clip(w.steered), name)
+	}
 	if len(value) > walkText {
 		value, loose = unknownMark+tints(value), true
 	}
@@ -478,6 +486,7 @@ func (w *walk) assign(a *syntax.Assign) {
 		if a.Append {
 			list, loose = append(append([]string{}, w.vars[name].List...), list...), loose || w.loose[name]
 		}
+		w.set(name, strings.Join(list, " "), loose) // for what set looks at
 		w.vars[name] = expand.Variable{Set: true, Kind: expand.Indexed, List: list}
 		w.loose[name] = loose
 	case a.Value != nil:
@@ -495,6 +504,25 @@ func (w *walk) assign(a *syntax.Assign) {
 	}
 }
 
+// steers reports variables by which a shell or the programs that it starts are
+// made to run something else: what only looks, looks no more.
+func steers(name string) bool {
+	switch name {
+	case "PATH", "IFS", "HOME", "ENV", "BASH_ENV", "PS0", "PS1", "PS4", "PROMPT_COMMAND", "SHELLOPTS", "BASHOPTS", "CDPATH", "PAGER", "MANPAGER", "EDITOR", "VISUAL", "BROWSER", "TMPDIR", "SHELL", "GLOBIGNORE":
+		return true
+	}
+	for _, prefix := range []string{"LD_", "DYLD_", "GIT_", "GO", "CGO_", "PYTHON", "NODE_", "NPM_", "npm_", "PERL", "RUBY", "LESS", "XDG_", "JAVA_", "RIPGREP_", "GREP_", "LC_", "BASH_"} {
+		if strings.HasPrefix(name, prefix) {
+			return !harmlessAssigns([]string{name})
+		}
+	}
+	return false
+}
+
+// hides reports text that a shell would run where it takes it for a number or
+// for the name of a variable (a[$(command)]).
+func hides(text string) bool { return strings.Contains(text, "$(") || strings.Contains(text, "`") }
+
 // call walks through a simple command.
 func (w *walk) call(cmd *syntax.CallExpr) string {
 	if len(cmd.Args) == 0 {
@@ -504,7 +532,7 @@ func (w *walk) call(cmd *syntax.CallExpr) string {
 		return ""
 	}
 	args, loose := w.fields(cmd.Args)
-	var names []string
+	names := slices.Clone(w.steered)
 	for _, a := range cmd.Assigns {
 		if a.Name != nil {
 			names = append(names, a.Name.Value)
