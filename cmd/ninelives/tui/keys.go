@@ -92,7 +92,7 @@ func (u *ui) key(k tea.KeyPressMsg) []any {
 			return nil
 		}
 		if name == "r" && u.ed.empty() && u.resumable() {
-			return u.begin(goOn{}, "")
+			u.resumeAt = u.now.Add(alone)
 		}
 		u.ed.insert(k.Text)
 	}
@@ -182,6 +182,9 @@ func (u *ui) enter() []any {
 	switch {
 	case trimmed == "":
 		return nil
+	case trimmed == "r" && !u.resumeAt.IsZero():
+		u.resumeAt = u.now
+		return u.resume()
 	case strings.HasPrefix(trimmed, "/") && isCommand(trimmed):
 		u.took(text)
 		return append([]any{remember{text}}, u.slash(trimmed)...)

@@ -45,6 +45,7 @@ type ui struct {
 	hintEnd time.Time
 
 	lastEsc, lastCtrlC, lastKey time.Time
+	resumeAt                    time.Time // when an r that stands alone means resume; zero if there is none
 	quitting                    bool
 }
 
@@ -127,6 +128,8 @@ type (
 func (u *ui) update(at time.Time, msg any) []any {
 	u.now = at
 	switch msg := msg.(type) {
+	case tick:
+		return u.resume()
 	case tea.WindowSizeMsg:
 		return u.resize(msg.Width, msg.Height)
 	case tea.KeyPressMsg:
@@ -244,24 +247,53 @@ func (u *ui) open(msg opened) {
 	u.offer()
 }
 
-// offer shows how a failed turn goes on.
+// offer shows how the last turn can be gone on with.
 func (u *ui) offer() {
-	switch e := u.standing.Failed; {
-	case u.turn != nil:
-	case e != nil && e.FailedTurn:
-		u.print(block{kind: blockError, head: "failed turn: " + endLine(e) + " – press r to resume"})
-	case e != nil && e.Limit != "":
-		u.print(block{kind: blockWarning, head: "press r to go on with another full quota"})
-	case e != nil && e.Reason != agent.ReasonCanceled:
-		u.print(block{kind: blockWarning, head: endLine(e) + " – press r to go on"})
-	case e == nil && u.standing.Waiting > 0:
-		u.print(block{kind: blockWarning, head: plural(u.standing.Waiting, "message") + " waiting that no turn has taken up – press r to begin"})
+	e := u.standing.Failed
+	if u.turn != nil || e == nil && u.standing.Waiting == 0 {
+		return
 	}
+	if e == nil {
+		u.print(block{kind: blockWarning, head: plural(u.standing.Waiting, "message") + " waiting that no turn has taken up – press r to begin"})
+		return
+	}
+	why, kind := endLine(e)+" – ", blockWarning
+	if n := len(u.said.blocks); n > 0 && u.said.blocks[n-1].head == endLine(e) {
+		why = "" // it was just said
+	}
+	how := "press r to go on"
+	switch {
+	case e.FailedTurn:
+		why, how, kind = "failed turn: "+endLine(e)+" – ", "press r to resume", blockError
+	case e.Limit != "":
+		how = "press r to go on with another full quota"
+	case e.Reason == agent.ReasonCanceled:
+		why, kind = "", blockNote
+		how = "press r to go on with the turn that you stopped"
+	}
+	u.print(block{kind: kind, head: why + how})
 }
 
 // resumable reports that a key goes on with the last turn.
 func (u *ui) resumable() bool {
 	return u.turn == nil && (u.standing.Failed != nil || u.standing.Waiting > 0)
+}
+
+// alone is how long an r must stand alone in the input to mean resume: it may
+// be the first letter of a sentence.
+const alone = 500 * time.Millisecond
+
+// resume goes on with the last turn if the r was meant so.
+func (u *ui) resume() []any {
+	if u.resumeAt.IsZero() || u.now.Before(u.resumeAt) {
+		return nil
+	}
+	u.resumeAt = time.Time{}
+	if !u.resumable() || u.ed.text() != "r" {
+		return nil
+	}
+	u.ed.set("")
+	return u.begin(goOn{}, "")
 }
 
 // begin starts a turn.
@@ -313,5 +345,5 @@ func (u *ui) say(hint string) {
 
 // busy reports that time changes what is shown.
 func (u *ui) busy() bool {
-	return u.turn != nil || u.shells > 0 || u.now.Before(u.hintEnd) || len(u.dialogs) > 0
+	return u.turn != nil || u.shells > 0 || !u.resumeAt.IsZero() || u.now.Before(u.hintEnd) || len(u.dialogs) > 0
 }

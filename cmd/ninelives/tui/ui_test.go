@@ -334,13 +334,60 @@ func TestFailedTurnIsShownAndOneKeyResumesIt(t *testing.T) {
 ` + rule + `
 › 
 sim/coder`)
-	g.wantEffects(g.press("'r"), goOn{})
-	if g.u.turn == nil {
+	g.wantEffects(g.press("'r"))
+	g.at = g.at.Add(alone)
+	g.wantEffects(g.do(tick{}), goOn{})
+	if g.u.turn == nil || !g.u.ed.empty() {
 		t.Error("no turn is shown as running")
 	}
-	g.wantEffects(g.press("'r")) // and now it is a letter
+	g.press("'r") // and now it is a letter
+	g.at = g.at.Add(alone)
+	g.wantEffects(g.do(tick{}))
 	if g.u.ed.text() != "r" {
 		t.Errorf("the input is %q", g.u.ed.text())
+	}
+}
+
+func TestSentenceThatBeginsWithRResumesNothing(t *testing.T) {
+	g := newGlass(t, 80, 24)
+	g.u.standing.Failed = &agent.End{Reason: agent.ReasonFailed, FailedTurn: true}
+	g.press("'r")
+	g.at = g.at.Add(alone / 2)
+	g.press("'ename it")
+	g.at = g.at.Add(alone)
+	g.wantEffects(g.do(tick{}))
+	g.wantEffects(g.press("enter"), remember{"rename it"}, send{text: "rename it", via: agent.ViaTurn})
+	g.end(agent.End{})
+	g.wantEffects(g.press("'r", "enter"), goOn{}) // without waiting
+}
+
+func TestOfferSaysWhyTheTurnStoppedAndHowItGoesOn(t *testing.T) {
+	for _, c := range []struct {
+		end  agent.End
+		want string
+	}{
+		{agent.End{Reason: agent.ReasonLimit, Limit: "calls", Message: "2000 calls of tools (limit 2000)"}, "! 2000 calls of tools (limit 2000) – press r to go on with another full quota"},
+		{agent.End{Reason: agent.ReasonCanceled}, "  press r to go on with the turn that you stopped"},
+		{agent.End{Reason: agent.ReasonLoop, Message: "the same call 5 times"}, "! the same call 5 times – press r to go on"},
+		{agent.End{Reason: agent.ReasonFailed, FailedTurn: true, Fault: &ninelives.Fault{Class: ninelives.ClassBilling, Candidate: "a/b", Message: "no credit"}},
+			"✗ failed turn: a/b: billing: no credit – press r to resume"},
+	} {
+		g := newGlass(t, 120, 24)
+		g.u.standing.Failed = &c.end
+		g.u.offer()
+		g.do(nil)
+		if got := strings.Join(g.lines, "\n"); got != c.want {
+			t.Errorf("%s: %q, want %q", c.end.Reason, got, c.want)
+		}
+	}
+	g := newGlass(t, 80, 24)
+	g.begin("work")
+	e := agent.End{Reason: agent.ReasonLimit, Limit: "calls", Message: "2000 calls of tools (limit 2000)"}
+	g.events(agent.Guarded{Limit: "calls", Message: e.Message, Stop: true})
+	g.u.standing.Failed = &e
+	g.end(e)
+	if n := strings.Count(strings.Join(g.lines, "\n"), e.Message); n != 1 {
+		t.Errorf("the reason is said %d times", n)
 	}
 }
 

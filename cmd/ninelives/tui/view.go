@@ -164,6 +164,8 @@ func (u *ui) activity() string {
 	switch {
 	case t == nil && u.shells > 0:
 		return u.paint.dim(cut(spinner(u.now)+" running your command · Esc stops it", w))
+	case t == nil && !u.resumeAt.IsZero() && u.ed.text() == "r":
+		return u.paint.dim(cut("resuming the turn · go on typing if that is not what you mean", w))
 	case t == nil && u.now.Before(u.hintEnd):
 		return u.paint.dim(cut(u.hint, w))
 	case t == nil:
