@@ -150,23 +150,33 @@ func applyEdit(text string, e edit) (string, int, error) {
 	case e.All:
 		return strings.ReplaceAll(text, old, new), strings.Count(text, old), nil
 	case len(found) > 1:
-		return "", 0, fmt.Errorf("old_string is there %d times, in the lines %s; give more lines around the one that is meant, or set replace_all",
-			len(found), lineNumbers(text, found))
+		least := ""
+		if len(found) == countedOccurrences {
+			least = "at least "
+		}
+		return "", 0, fmt.Errorf("old_string is there %s%d times, in the lines %s; give more lines around the one that is meant, or set replace_all",
+			least, len(found), lineNumbers(text, found))
 	}
 	return text[:found[0]] + new + text[found[0]+len(old):], 1, nil
 }
 
-// occurrences gives where a text is found, overlapping ones too.
+// countedOccurrences is how many occurrences are counted: each may cost as much
+// as the text is long.
+const countedOccurrences = 100
+
+// occurrences gives where a text is found, overlapping ones too, up to the
+// number that is counted.
 func occurrences(text, what string) []int {
 	var at []int
-	for from := 0; ; {
+	for from := 0; len(at) < countedOccurrences; {
 		i := strings.Index(text[from:], what)
 		if i < 0 {
-			return at
+			break
 		}
 		at = append(at, from+i)
 		from += i + 1
 	}
+	return at
 }
 
 // lineNumbers lists the lines in which offsets lie; of many, the first ten.

@@ -72,6 +72,10 @@ func linesOf(at, n int) string {
 // squeeze makes lines alike that differ in whitespace alone.
 func squeeze(line string) string { return strings.Join(strings.Fields(line), " ") }
 
+// nearCompared is how many pairs of lines are compared: texts of equal lines
+// would cost the product of their lengths.
+const nearCompared = 5_000_000
+
 // sameTrimmed finds where the lines are those of old but for whitespace, or -1.
 func sameTrimmed(lines, old []string) int {
 	want := make([]string, len(old))
@@ -87,10 +91,11 @@ func sameTrimmed(lines, old []string) int {
 	for i, l := range lines {
 		have[i] = squeeze(l)
 	}
+	compared := 0
 next:
-	for at := 0; at+len(want) <= len(have); at++ {
+	for at := 0; at+len(want) <= len(have) && compared < nearCompared; at++ {
 		for i, l := range want {
-			if have[at+i] != l {
+			if compared++; have[at+i] != l {
 				continue next
 			}
 		}

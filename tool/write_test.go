@@ -428,6 +428,7 @@ func TestAnEditThatDoesNotFitSaysWhy(t *testing.T) {
 		"f.go":   "package f\n\nfunc one() {\n\tprintln(\"one\")\n\treturn\n}\n\nfunc two() {\n\treturn\n}\n",
 		"utf16":  "\xff\xfea\x00",
 		"bin":    "a\x00b",
+		"many":   strings.Repeat("a\n", 100_000), // each answer comes at once
 		"lf.txt": "alpha\nbeta\n",
 	})
 	for name, c := range map[string]struct {
@@ -440,6 +441,8 @@ func TestAnEditThatDoesNotFitSaysWhy(t *testing.T) {
 		"near":        {object{"path": "f.go", "old_string": "println(\"ones\")", "new_string": "x"}, []string{"nearest", "line 4", "     4\t\tprintln"}},
 		"numbers":     {object{"path": "f.go", "old_string": "     4\t\tprintln(\"one\")", "new_string": "x"}, []string{"line numbers"}},
 		"made before": {object{"path": "f.go", "old_string": "zzzzzz", "new_string": "func two() {"}, []string{"new_string is, at line 8", "made before"}},
+		"many":        {object{"path": "many", "old_string": strings.Repeat("a\n", 50_000), "new_string": "x"}, []string{"at least 100 times, in the lines 1, 2,"}},
+		"much":        {object{"path": "many", "old_string": strings.Repeat("a\n", 50_000) + "b", "new_string": "x"}, []string{"not in the file"}},
 		"nothing":     {object{"path": "f.go", "old_string": "Ω≈ç√∫˜", "new_string": "x"}, []string{"nothing in it is like it"}},
 		"empty":       {object{"path": "f.go", "old_string": "", "new_string": "x"}, []string{"old_string is empty"}},
 		"same":        {object{"path": "f.go", "old_string": "one", "new_string": "one"}, []string{"the same"}},
