@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	sdk "github.com/coder/acp-go-sdk"
 
@@ -135,7 +134,7 @@ func TestCancelStopsWhatRuns(t *testing.T) {
 	needsShell(t)
 	s := newStage(t,
 		chaos.Step{Text: "I begin.", Calls: []chaos.Call{{ID: "a", Name: "run_command", Arguments: `{"command":"echo $$ > pid.tmp; mv pid.tmp pid; sleep 1000"}`}}},
-		chaos.Step{Text: "A word and then nothing", After: 2, End: chaos.Stall},
+		chaos.Step{Reasoning: "Hm.", Text: "A word and then nothing", After: 3, End: chaos.Stall},
 		chaos.Step{Text: "Whole again."},
 	)
 	e := s.connect().hello()
@@ -153,16 +152,12 @@ func TestCancelStopsWhatRuns(t *testing.T) {
 	}
 	e.sent(id)
 	go ask("Now speak")
-	for len(s.srv.Log()) < 2 {
-		time.Sleep(time.Millisecond)
-	}
+	e.wait(`"Hm."`)
 	e.Cancel(t.Context(), sdk.CancelNotification{SessionId: id})
 	if r := <-answered; r.StopReason != sdk.StopReasonCancelled {
 		t.Errorf("%+v", r)
 	}
-	if got := e.updates(id); len(got) != 0 {
-		t.Errorf("half an answer was shown: %s", got)
-	}
+	same(t, e.updates(id), `{"content":{"text":"Hm.","type":"text"},"sessionUpdate":"agent_thought_chunk"}`) // and no half of an answer
 	if r, err := e.ask(id, "Again"); err != nil || r.StopReason != sdk.StopReasonEndTurn {
 		t.Errorf("%+v, %v", r, err)
 	}

@@ -181,3 +181,18 @@ func TestAPanicEndsARequestAndNoMore(t *testing.T) {
 	}
 	r.leave()
 }
+
+// An editor that takes back its request for a prompt has cancelled the prompt.
+func TestACancelledRequestStopsItsPrompt(t *testing.T) {
+	s := newStage(t, chaos.Step{Drop: chaos.Hang})
+	r := s.wire()
+	r.say(greeting)
+	r.hear()
+	id := r.newSession()
+	r.say(`{"jsonrpc":"2.0","id":"p","method":"session/prompt","params":{"sessionId":"`+id+`","prompt":[{"type":"text","text":"x"}]}}`,
+		`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":"p"}}`)
+	if got, want := r.hear(), `{"id":"p","jsonrpc":"2.0","result":{"stopReason":"cancelled"}}`; got != want {
+		t.Errorf("%s", got)
+	}
+	r.leave()
+}
