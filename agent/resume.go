@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/ninelives-ai/ninelives/journal"
@@ -173,18 +174,20 @@ func (t *turn) settle(ids []string) {
 				Summary: r.Summary, Diff: r.Diff, Saved: r.Saved, Unknown: r.Unknown,
 			})
 		case standing == tool.StandingUnknown:
-			t.answer(t.unknown(c, ""))
+			r = tool.Limit(r, t.set.ResultLines, t.set.ResultBytes, t.a.save)
+			t.answer(t.unknown(c, r.Text()))
 		default:
 			t.s.stage(Settled{Call: c.ID})
 		}
 	}
 }
 
-// unknown is the effect of a call of which nobody can say what became of it.
+// unknown is the effect of a call of which nobody can say what became of it;
+// more is what is known all the same.
 func (t *turn) unknown(c pendingCall, more string) Effect {
 	text := noTwice
-	if more != "" {
-		text += " (" + more + ")"
+	if more = strings.TrimPrefix(more, tool.ErrorPrefix); more != "" {
+		text += ". " + more
 	}
 	e := failed(c.ToolCall, text)
 	e.Unknown = true

@@ -150,7 +150,7 @@ func TestAToolThatCanFindOutIsAskedWhatBecameOfItsCall(t *testing.T) {
 	}{
 		{tool.StandingDone, 1, "found out"},
 		{tool.StandingNotStarted, 2, "written"},
-		{tool.StandingUnknown, 1, tool.ErrorPrefix + noTwice},
+		{tool.StandingUnknown, 1, tool.ErrorPrefix + noTwice + ". found out"},
 		{"panics", 1, tool.ErrorPrefix + noTwice},
 	} {
 		t.Run(string(c.standing), func(t *testing.T) {

@@ -171,6 +171,7 @@ type Prober interface {
 	// Mark is what Probe will need to know; it is taken, and made durable, just
 	// before the call runs.
 	Mark(ctx context.Context, call *Call) ([]byte, error)
-	// Probe tells what became of the call. With StandingDone, Result is what it gave.
+	// Probe tells what became of the call. With StandingDone, Result is what it
+	// gave; with StandingUnknown what is known all the same, if anything.
 	Probe(ctx context.Context, call *Call, mark []byte) (Standing, Result)
 }
