@@ -180,7 +180,10 @@ func callWords(name string, needs []tool.Need) string {
 }
 
 func compactionWords(c agent.Compaction) string {
-	if c.Strike {
+	switch {
+	case c.Tier == 0 || c.After >= c.Before && !c.Strike:
+		return fmt.Sprintf("the conversation cannot be made smaller (%d tokens): there is nothing in it to leave out", c.Before)
+	case c.Strike:
 		return fmt.Sprintf("a summary of the conversation did not make it smaller (%d tokens): it stays as it was", c.Before)
 	}
 	return fmt.Sprintf("the conversation was made smaller for the model: %d tokens, were %d (tier %d, %s); nothing of it is lost", c.After, c.Before, c.Tier, strings.ReplaceAll(c.Why, "_", " "))

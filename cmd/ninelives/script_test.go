@@ -1,15 +1,18 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -19,6 +22,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if forSupervisor() { // of a command of the agent in a script
+		main()
+	}
 	testscript.Main(m, map[string]func(){"ninelives": main})
 }
 
@@ -31,6 +37,11 @@ func TestMain(m *testing.M) {
 //	requests N [MODEL]  N requests have reached it in all (for MODEL)
 //	sent N REGEXP       the body or the headers of request N match
 //	left N              the client of request N has hung up before its end
+//	roles N ROLE …      the messages of request N (of a chat) have these roles
+//	waited N MIN        at least MIN passed between the answer to request N-1 and request N
+//	record KIND …       the record of the directory's last session has entries of these kinds;
+//	                    sets $ID, and stdout to the record
+//	gone FILE           the processes whose ids FILE lists are no more
 //	save NAME REGEXP    set the variable NAME to what the first group matches in the last stdout
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
@@ -44,6 +55,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"chaos": startChaos, "exits": exits, "await": await, "requests": requests, "sent": sent, "left": left, "save": save,
+			"roles": roles, "waited": waited, "record": recordOf, "gone": gone,
 		},
 		RequireExplicitExec: true,
 	})
@@ -152,4 +164,86 @@ func save(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("%s is not in:\n%s", args[1], ts.ReadFile("stdout"))
 	}
 	ts.Setenv(args[0], m[1])
+}
+
+func roles(ts *testscript.TestScript, neg bool, args []string) {
+	n, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	log := simulator(ts).Log()
+	if n > len(log) {
+		ts.Fatalf("%d requests have come", len(log))
+	}
+	var body struct {
+		Messages []struct {
+			Role string `json:"role"`
+		} `json:"messages"`
+	}
+	ts.Check(json.Unmarshal(log[n-1].Body, &body))
+	var got []string
+	for _, m := range body.Messages {
+		got = append(got, m.Role)
+	}
+	if !slices.Equal(got, args[1:]) {
+		ts.Fatalf("request %d has the roles %v, want %v:\n%s", n, got, args[1:], log[n-1].Body)
+	}
+}
+
+func waited(ts *testscript.TestScript, neg bool, args []string) {
+	n, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	least, err := time.ParseDuration(args[1])
+	ts.Check(err)
+	srv := simulator(ts)
+	srv.Wait()
+	log := srv.Log()
+	if n < 2 || n > len(log) {
+		ts.Fatalf("%d requests have come", len(log))
+	}
+	if wait := log[n-1].At.Sub(log[n-2].At.Add(log[n-2].Took)); wait < least {
+		ts.Fatalf("request %d came %v after the answer before it, want at least %v", n, wait, least)
+	}
+}
+
+func recordOf(ts *testscript.TestScript, neg bool, args []string) {
+	ts.Check(ts.Exec("ninelives", "sessions", "--json"))
+	var last struct {
+		ID string `json:"id"`
+	}
+	line, _, _ := strings.Cut(ts.ReadFile("stdout"), "\n")
+	ts.Check(json.Unmarshal([]byte(line), &last))
+	ts.Setenv("ID", last.ID)
+	ts.Check(ts.Exec("ninelives", "sessions", last.ID, "--json"))
+	var got []string
+	for line := range strings.Lines(ts.ReadFile("stdout")) {
+		var e struct {
+			Kind string `json:"kind"`
+		}
+		ts.Check(json.Unmarshal([]byte(line), &e))
+		got = append(got, e.Kind)
+	}
+	if len(args) > 0 && !slices.Equal(got, args) {
+		ts.Fatalf("the record has\n%v, want\n%v:\n%s", got, args, ts.ReadFile("stdout"))
+	}
+}
+
+func gone(ts *testscript.TestScript, neg bool, args []string) {
+	for _, word := range strings.Fields(ts.ReadFile(args[0])) {
+		pid, err := strconv.Atoi(word)
+		ts.Check(err)
+		for end := time.Now().Add(20 * time.Second); alive(pid); time.Sleep(5 * time.Millisecond) {
+			if time.Now().After(end) {
+				ts.Fatalf("process %d still runs", pid)
+			}
+		}
+	}
+}
+
+// alive reports that a process runs, and is no mere entry of one that has ended.
+func alive(pid int) bool {
+	if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil {
+		_, after, _ := strings.Cut(string(stat), ") ")
+		return !strings.HasPrefix(after, "Z")
+	}
+	p, err := os.FindProcess(pid)
+	return err == nil && p.Signal(syscall.Signal(0)) == nil
 }
