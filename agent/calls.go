@@ -18,13 +18,16 @@ type job struct {
 	tool    *equipped
 	args    []byte
 	needs   []tool.Need
+	judged  tool.Permissions // what it was judged under
 	verdict tool.Verdict
-	ruling  Ruling
 	mark    []byte
 }
 
 func (j *job) call(t *turn, turn int) *tool.Call {
-	return &tool.Call{ID: j.ID, Arguments: slices.Clone(j.args), Session: t.s.ID(), Turn: turn}
+	return &tool.Call{
+		ID: j.ID, Arguments: slices.Clone(j.args), Session: t.s.ID(), Turn: turn,
+		Mode: j.judged.Mode, Profile: j.judged.Profile,
+	}
 }
 
 // runCalls runs the first batch of the calls: as many that only read as follow
@@ -241,19 +244,26 @@ func (t *turn) runOne(ctx context.Context, j *job, turn int, output func(string)
 	}
 	defer cancel()
 	began := time.Now()
-	r, ended := t.carryOut(ctx, j, turn, output)
+	got, ended := t.carryOut(ctx, j, turn, output)
+	r := got.Result
 	e.Took = time.Since(began)
 	if ctx.Err() != nil && (!ended || r.IsError) {
 		r = stoppedEarly(spec, r, stopWord(ctx))
 	}
 	r = tool.Limit(r, t.set.ResultLines, t.set.ResultBytes, t.a.save)
-	e.Ran = ended
+	e.Ran, e.Spent = ended, got.spent
 	e.Result = result(j.ToolCall, r)
 	e.Unknown, e.Changes, e.Summary, e.Diff, e.Saved = r.Unknown, r.Changes, r.Summary, r.Diff, r.Saved
 	return e
 }
 
-func (t *turn) carryOut(ctx context.Context, j *job, turn int, output func(string)) (r tool.Result, ended bool) {
+// outcome is what a call gives, and what a subagent has used of the turn's quotas.
+type outcome struct {
+	tool.Result
+	spent *Spent
+}
+
+func (t *turn) carryOut(ctx context.Context, j *job, turn int, output func(string)) (got outcome, ended bool) {
 	call := j.call(t, turn)
 	var mu sync.Mutex
 	open := true
@@ -270,7 +280,7 @@ func (t *turn) carryOut(ctx context.Context, j *job, turn int, output func(strin
 		mu.Unlock()
 	}
 	defer shut()
-	done := make(chan tool.Result, 1)
+	done := make(chan outcome, 1)
 	go func() {
 		defer func() {
 			if p := recover(); p != nil {
@@ -279,23 +289,28 @@ func (t *turn) carryOut(ctx context.Context, j *job, turn int, output func(strin
 					e = tool.ErrorResult("the tool panicked, and may have had a part of its effect: " + oneLine(fmt.Sprint(p)))
 					e.Unknown = true
 				}
-				done <- e
+				done <- outcome{Result: e}
 			}
 		}()
-		done <- j.tool.Run(ctx, call)
+		if sub, ok := j.tool.Tool.(*subagent); ok {
+			r, spent := sub.work(ctx, call)
+			done <- outcome{r, spent}
+			return
+		}
+		done <- outcome{Result: j.tool.Run(ctx, call)}
 	}()
 	select {
-	case r = <-done:
-		return r, true
+	case got = <-done:
+		return got, true
 	case <-ctx.Done():
 	}
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
 	select {
-	case r = <-done:
-		return r, true
+	case got = <-done:
+		return got, true
 	case <-timer.C:
-		return tool.ErrorResult("it did not end when it was told to, and was left behind"), false
+		return outcome{Result: tool.ErrorResult("it did not end when it was told to, and was left behind")}, false
 	}
 }
 

@@ -70,6 +70,9 @@ type Start struct {
 	// Settings are the numbers that the turn is decided by; it keeps those that
 	// it began with. Instructions are left out: they are in System.
 	Settings Settings `json:"settings,omitzero"`
+	// Shared is what the turn that this one was started for had counted by then: a
+	// subagent goes on counting, so that both have one quota.
+	Shared *Tally `json:"shared,omitzero"`
 	// Overhead is what System and the tools need of the window, in tokens; Reserve
 	// is what is kept free of it for the answer.
 	Overhead int `json:"overhead,omitzero"`
@@ -175,7 +178,19 @@ type Effect struct {
 	Summary string        `json:"summary,omitzero"`
 	Diff    string        `json:"diff,omitzero"`
 	Saved   string        `json:"saved,omitzero"`
-	Took    time.Duration `json:"took_ms,omitzero"`
+	// Spent is what a subagent has used of the turn's quotas.
+	Spent *Spent        `json:"spent,omitzero"`
+	Took  time.Duration `json:"took_ms,omitzero"`
+}
+
+// Spent is what a subagent has used of the quotas of the turn that started it.
+type Spent struct {
+	Events  int             `json:"events,omitzero"`
+	Calls   int             `json:"calls,omitzero"`
+	PerTool map[string]int  `json:"per_tool,omitzero"`
+	PerFile map[string]int  `json:"per_file,omitzero"`
+	Usage   ninelives.Usage `json:"usage,omitzero"`
+	Cost    float64         `json:"cost,omitzero"`
 }
 
 // Settled says that a call which was cut off turned out not to have begun: it

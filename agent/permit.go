@@ -19,7 +19,7 @@ func (t *turn) allow(j *job) (bool, error) {
 	p.Mode = t.s.mode()
 	p.Rules = append(slices.Clip(p.Rules), t.s.st.rules...)
 	t.s.mu.Unlock()
-	j.verdict = p.Judge(j.tool.spec, j.needs)
+	j.judged, j.verdict = p, p.Judge(j.tool.spec, j.needs)
 	if j.verdict.Action == tool.ActionDeny {
 		t.deny(j, "denied: "+j.verdict.Why)
 		return false, nil

@@ -127,3 +127,23 @@ func TestAStopWhileAPersonIsAskedEndsTheTurn(t *testing.T) {
 		t.Errorf("the results are %q", got)
 	}
 }
+
+func TestACallKnowsWhatItWasJudgedUnder(t *testing.T) {
+	var got []string
+	look := reader("look", func(_ context.Context, c *tool.Call) tool.Result {
+		got = append(got, string(c.Mode)+" "+string(c.Profile))
+		return tool.TextResult("ok")
+	})
+	s := opened(t, plays(calls(call("", "look", `{}`)), says("ok"), calls(call("", "look", `{}`)), says("ok")), Tools(look), Journal(book(t)))
+	turned(t, s, "1")
+	if err := s.SetMode(t.Context(), tool.ModePlan); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.SetMode(t.Context(), "yolo"); err == nil {
+		t.Error("a mode that there is not was taken")
+	}
+	turned(t, s, "2")
+	if want := []string{"ask standard", "plan standard"}; !slices.Equal(got, want) {
+		t.Errorf("the calls were told %q", got)
+	}
+}

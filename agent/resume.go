@@ -132,7 +132,7 @@ func (t *turn) closeInterrupted() error {
 	if !open {
 		return nil
 	}
-	t.tools = t.a.toolbox()
+	t.tools = t.a.toolbox(t)
 	t.set = t.a.settings
 	t.settle(cut)
 	t.s.mu.Lock()

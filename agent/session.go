@@ -45,6 +45,7 @@ type Session struct {
 	closed  bool
 	busy    chan struct{} // closed when what keeps the session busy is over; nil if nothing does
 	turn    *turn         // the running one
+	shared  *Tally        // of the turn that this session was opened for
 	chosen  tool.Mode     // by SetMode; a session that is resumed begins with the agent's own
 	said    []string      // warnings that no turn has shown yet
 }

@@ -315,6 +315,9 @@ func (s *State) start(at, before time.Time, e Start) {
 		s.missResults()
 		s.turns = append(s.turns, Turn{Number: e.Turn, First: len(s.messages), Began: at})
 		s.run = run{start: e, began: at}
+		if e.Shared != nil {
+			s.run.tally, s.run.before = e.Shared.Clone(), e.Shared.Elapsed
+		}
 	}
 	t := s.turn()
 	t.Model = e.Model
@@ -362,6 +365,10 @@ func (s *State) effect(e Effect) {
 	c.effect = &e
 	r.effects++
 	t.Changes = append(t.Changes, e.Changes...)
+	if e.Spent != nil {
+		s.spend(e.Spent.Usage, e.Spent.Cost, e.Spent.Events)
+		r.tally.share(e.Spent)
+	}
 	if c.Name == "todo" && !e.Result.IsError {
 		if tasks, err := tool.Tasks([]byte(c.Arguments)); err == nil {
 			s.todo = tasks

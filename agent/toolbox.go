@@ -31,11 +31,14 @@ type equipped struct {
 }
 
 // toolbox gives the tools as they are now.
-func (a *Agent) toolbox() toolbox {
+func (a *Agent) toolbox(t *turn) toolbox {
 	box := toolbox{byName: map[string]*equipped{}}
 	tools := slices.Clip(a.tools)
 	for _, source := range a.sources {
 		tools = append(tools, source()...)
+	}
+	if a.settings.Depth > 0 && len(tools) > 0 {
+		tools = append(tools, &subagent{t})
 	}
 	for _, t := range tools {
 		spec := t.Spec()

@@ -81,7 +81,7 @@ func (t *turn) start(inputs []int) error {
 // from now on.
 func (t *turn) enter(e Start, with ...Entry) error {
 	model, signature := t.a.current()
-	t.model, t.set, t.tools = model, t.a.settings, t.a.toolbox()
+	t.model, t.set, t.tools = model, t.a.settings, t.a.toolbox(t)
 	text, warnings := prompt(t.s.dir, t.set)
 	t.s.mu.Lock()
 	st := t.s.st
@@ -92,6 +92,7 @@ func (t *turn) enter(e Start, with ...Entry) error {
 	}
 	e.Window, _ = t.set.Compaction.WindowOf(candidate, st.learnt)
 	e.Reserve = ReserveOf(candidate, e.Window, 0)
+	e.Shared = t.s.shared
 	e.Settings = t.set
 	e.Settings.Instructions = ""
 	e.System = text
