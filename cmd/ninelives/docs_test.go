@@ -116,6 +116,25 @@ func TestEveryPageIsLinked(t *testing.T) {
 	}
 }
 
+// The page of faults names the script of every fault.
+func TestEveryFaultIsInTheTable(t *testing.T) {
+	table := page(t, "docs/faults.md")
+	scripts, err := filepath.Glob("testdata/script/fault_*.txtar")
+	if err != nil || len(scripts) == 0 {
+		t.Fatal(err)
+	}
+	for _, s := range scripts {
+		if name := strings.TrimSuffix(filepath.Base(s), ".txtar"); !strings.Contains(table, "| `"+name+"` |") {
+			t.Errorf("docs/faults.md does not have %s", name)
+		}
+	}
+	for _, m := range regexp.MustCompile("`(fault_[a-z_]+)`").FindAllStringSubmatch(table, -1) {
+		if _, err := os.Stat("testdata/script/" + m[1] + ".txtar"); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // The manual lists the exit codes that there are, the flags and the variables.
 func TestTheManualIsComplete(t *testing.T) {
 	manual := page(t, "docs/cli.md")
