@@ -59,8 +59,8 @@ type Agent struct {
 }
 
 // FileRestorer takes the file changes of a turn back, or makes them again
-// (redo). Restored are the changes that it made; conflicts the paths that it
-// left alone because somebody else has changed them since. tool.Workspace is one.
+// (redo). Restored are the changes that it made; conflicts say, each in a line
+// that begins with the path, what it left alone and why. tool.Workspace is one.
 type FileRestorer interface {
 	Restore(ctx context.Context, changes []tool.Change, redo bool) (restored []tool.Change, conflicts []string, err error)
 }

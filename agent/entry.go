@@ -339,8 +339,8 @@ type Undo struct {
 	Turn int `json:"turn"`
 	// Redo: the changes were made again.
 	Redo bool `json:"redo,omitzero"`
-	// Changes are what was restored; Conflicts the paths that were left alone
-	// because somebody else has changed them since.
+	// Changes are what was restored; Conflicts say, each in a line that begins with
+	// the path, what was left alone and why.
 	Changes   []tool.Change `json:"changes,omitzero"`
 	Conflicts []string      `json:"conflicts,omitzero"`
 }

@@ -83,7 +83,7 @@ func undoNote(u Undo) string {
 		text = fmt.Sprintf("The user wanted the file changes of turn %d %s; nothing could be done.", u.Turn, what)
 	}
 	if len(u.Conflicts) > 0 {
-		text += " These were left as they are, because they have been changed since: " + strings.Join(u.Conflicts, ", ") + "."
+		text += " These were left as they are: " + strings.Join(u.Conflicts, "; ") + "."
 	}
 	return text
 }
