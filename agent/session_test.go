@@ -164,7 +164,7 @@ func (s *shelf) Restore(_ context.Context, changes []tool.Change, redo bool) (re
 	for _, c := range changes {
 		s.asked = append(s.asked, fmt.Sprint(c.Path, " ", redo))
 		if c.Path == "taken" {
-			conflicts = append(conflicts, c.Path)
+			conflicts = append(conflicts, c.Path+": it was changed since")
 		} else {
 			restored = append(restored, c)
 		}
@@ -188,7 +188,7 @@ func TestUndoTakesTheLastTurnsChangesBackAndTellsTheModel(t *testing.T) {
 	turned(t, s, "2")
 	turned(t, s, "3")
 	u, err := s.Undo(t.Context())
-	if err != nil || u.Turn != 2 || !slices.Equal(u.Conflicts, []string{"taken"}) || len(u.Changes) != 1 {
+	if err != nil || u.Turn != 2 || !slices.Equal(u.Conflicts, []string{"taken: it was changed since"}) || len(u.Changes) != 1 {
 		t.Fatalf("undone was %+v, %v", u, err)
 	}
 	if u, err = s.Undo(t.Context()); err != nil || u.Turn != 1 {
@@ -205,7 +205,7 @@ func TestUndoTakesTheLastTurnsChangesBackAndTellsTheModel(t *testing.T) {
 	}
 	turned(t, s, "4")
 	said := spokenBy(m.asked()[len(m.asked())-1].Messages, ninelives.RoleUser)
-	if want := notePrefix + "The user has taken back the file changes of turn 2: b. These were left as they are, because they have been changed since: taken."; !slices.Contains(said, want) {
+	if want := notePrefix + "The user has taken back the file changes of turn 2: b. These were left as they are: taken: it was changed since."; !slices.Contains(said, want) {
 		t.Errorf("the model reads %q", said)
 	}
 	shelf.err = errors.New("read-only file system")
