@@ -25,6 +25,13 @@ func (s *Session) Queue(ctx context.Context, msg ninelives.Message) (number int,
 	return s.accept(ctx, Input{Via: ViaQueue, Message: msg})
 }
 
+// Accept records a message that is to begin a turn, before anything that the
+// turn needs is there. Continue begins it, or the next Turn takes it up. It is
+// durable when Accept returns.
+func (s *Session) Accept(ctx context.Context, msg ninelives.Message) (number int, err error) {
+	return s.accept(ctx, Input{Via: ViaTurn, Message: msg})
+}
+
 // Queued lists what the user has said and no turn has taken up, in the order of
 // acceptance.
 func (s *Session) Queued() (list []Input) {

@@ -96,6 +96,36 @@ func TestWhatMissesItsTurnBeginsTheNextOne(t *testing.T) {
 	}
 }
 
+// What was accepted for a turn that nobody began is begun by Continue, also
+// after a turn that failed; what is said next goes with it.
+func TestWhatWasAcceptedIsBegunByContinue(t *testing.T) {
+	m := plays(fails(ninelives.ClassAuth, "no"), says("one"), says("two"))
+	s := opened(t, m, Journal(book(t)))
+	accept := func(text string) {
+		if _, err := s.Accept(t.Context(), ninelives.UserText(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	turned(t, s, "go")
+	accept("a")
+	accept("b")
+	p := play(s.Continue(t.Context()))
+	if p.err != nil || p.end.Reason != ReasonComplete {
+		t.Fatalf("%v, %+v", p.err, p)
+	}
+	if got, want := spokenBy(m.asked()[1].Messages, ninelives.RoleUser), []string{"go", "a", "b"}; !slices.Equal(got, want) {
+		t.Errorf("the model was told %q, want %q", got, want)
+	}
+	accept("c")
+	turned(t, s, "d")
+	if got, want := spokenBy(m.asked()[2].Messages, ninelives.RoleUser), []string{"go", "a", "b", "c", "d"}; !slices.Equal(got, want) {
+		t.Errorf("the model was told %q, want %q", got, want)
+	}
+	if p := play(s.Continue(t.Context())); !errors.Is(p.err, ErrNothing) {
+		t.Errorf("begun again: %v", p.err)
+	}
+}
+
 // stops runs a turn that is stopped as soon as ready is closed.
 func stops(t *testing.T, s *Session, ready <-chan struct{}) (p played, took time.Duration) {
 	t.Helper()
