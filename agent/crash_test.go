@@ -70,10 +70,6 @@ func sweepModel() ninelives.Model {
 	})
 }
 
-func withoutSystem(messages []ninelives.Message) []ninelives.Message {
-	return slices.DeleteFunc(slices.Clone(messages), func(m ninelives.Message) bool { return m.Role == ninelives.RoleSystem })
-}
-
 // effector is a tool with a side effect that can be counted: a line in a file
 // that is only appended to. A probed one can find out later whether it had it.
 type effector struct {

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -367,3 +368,7 @@ func stateText(t testing.TB, s *State) string {
 }
 
 var zone = regexp.MustCompile(`"\d{4}-\d\d-\d\dT[^"]*"`)
+
+func withoutSystem(messages []ninelives.Message) []ninelives.Message {
+	return slices.DeleteFunc(slices.Clone(messages), func(m ninelives.Message) bool { return m.Role == ninelives.RoleSystem })
+}
