@@ -212,9 +212,8 @@ func (t *transcript) keep(b block) {
 	t.blocks = t.blocks[n:]
 }
 
-// lines gives the lines of a block that comes after those before.
-func (t *transcript) lines(b *block, md *markdown, p paint, w int, details bool) []string {
-	lines := b.render(md, p, w, details)
+// space puts the lines of a block apart from those before, where they belong apart.
+func (t *transcript) space(b *block, lines []string) []string {
 	apart := b.spaced()
 	if apart || t.spaced {
 		lines = append([]string{""}, lines...)
@@ -238,7 +237,7 @@ func (t *transcript) end(n int, md *markdown, p paint, w int, details bool) []st
 	t.spaced = false
 	var lines []string
 	for i := from; i < len(t.blocks); i++ {
-		lines = append(lines, t.lines(&t.blocks[i], md, p, w, details)...)
+		lines = append(lines, t.space(&t.blocks[i], t.blocks[i].render(md, p, w, details))...)
 	}
 	if !details {
 		lines = lines[max(0, len(lines)-n):]

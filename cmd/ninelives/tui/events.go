@@ -236,13 +236,19 @@ func (u *ui) answered(a agent.Answer) {
 	if a.Purpose == agent.PurposeCompact || a.Purpose == agent.PurposeRemember {
 		return
 	}
+	pieces := t.pieces
 	t.pieces = nil
 	u.printHealing()
 	if text := a.Message.Reasoning(); strings.TrimSpace(text) != "" {
 		u.print(thought(text))
 	}
 	if text := a.Message.Text() + a.Message.Refusal(); strings.TrimSpace(text) != "" {
-		u.print(block{kind: blockAnswer, head: text})
+		b := block{kind: blockAnswer, head: text}
+		if s := streamed(pieces, text); s != nil && s.width == u.columns() {
+			u.printed(b, s.whole(&u.md)) // most of it is rendered already
+		} else {
+			u.print(b)
+		}
 	}
 	if a.Finish == ninelives.FinishLength {
 		u.print(block{kind: blockWarning, head: "the answer is cut at its length limit: it is not whole"})
@@ -250,6 +256,16 @@ func (u *ui) answered(a agent.Answer) {
 	for _, w := range a.Warnings {
 		u.print(block{kind: blockWarning, head: w})
 	}
+}
+
+// streamed finds the piece that is this text.
+func streamed(pieces []piece, text string) *stream {
+	for _, p := range pieces {
+		if !p.thought && p.stream.source.String() == text {
+			return p.stream
+		}
+	}
+	return nil
 }
 
 func (u *ui) printHealing() {

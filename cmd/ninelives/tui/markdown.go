@@ -20,6 +20,9 @@ type markdown struct {
 // so that the only escapes in the lines are the renderer's own colours.
 func (m *markdown) render(source string, width int, color bool) []string {
 	source = visible(source)
+	if len(source) > markdownBytes || nesting(source) > markdownDepth {
+		return wrap(source, width)
+	}
 	if m.term == nil || m.width != width || m.color != color {
 		term, err := glamour.NewTermRenderer(
 			glamour.WithStyles(markdownStyle(color)),
@@ -51,6 +54,39 @@ func (m *markdown) render(source string, width int, color bool) []string {
 		fit = append(fit, hardWrap(line, width)...)
 	}
 	return fit
+}
+
+// What is rendered: a larger or deeper piece is shown as it stands. The time
+// that rendering takes grows with the length, and without bound with the depth.
+const (
+	markdownBytes = 64 << 10
+	markdownDepth = 12
+)
+
+// nesting is how deep quotes and lists are nested at most, as their lines begin.
+func nesting(source string) int {
+	deepest := 0
+	for line := range strings.SplitSeq(source, "\n") {
+		depth, blanks := 0, 0
+	marks:
+		for i := 0; i < len(line); i++ {
+			switch c := line[i]; {
+			case c == ' ':
+				blanks++
+			case c == '>':
+				depth++
+			case strings.IndexByte("-*+.)", c) >= 0 && i+1 < len(line) && line[i+1] == ' ':
+				depth++
+			case c >= '0' && c <= '9':
+			default:
+				break marks
+			}
+		}
+		if depth > 0 { // code may be far to the right, and is not deep
+			deepest = max(deepest, depth+blanks/4)
+		}
+	}
+	return deepest
 }
 
 var (

@@ -201,7 +201,12 @@ func (u *ui) update(at time.Time, msg any) []any {
 
 // print puts a block into the scrollback.
 func (u *ui) print(b block) {
-	u.out = append(u.out, u.said.lines(&b, &u.md, u.paint, u.columns(), u.details)...)
+	u.printed(b, b.render(&u.md, u.paint, u.columns(), u.details))
+}
+
+// printed is print for a block that is rendered already.
+func (u *ui) printed(b block, lines []string) {
+	u.out = append(u.out, u.said.space(&b, lines)...)
 	u.said.keep(b)
 }
 

@@ -89,10 +89,9 @@ func (s *stream) tail(n int) []string {
 	return lines[max(0, len(lines)-n):]
 }
 
-// size is how many lines there are to see, at least.
-func (s *stream) size() int {
-	return len(s.lines) + strings.Count(s.source.String()[s.done:], "\n") + 1
+// whole renders what is left, at the end, and gives all lines.
+func (s *stream) whole(md *markdown) []string {
+	s.finish(s.source.String()[s.done:], md)
+	s.done, s.seen = s.source.Len(), s.source.Len()
+	return s.lines
 }
-
-// empty reports that nothing came yet.
-func (s *stream) empty() bool { return s.source.Len() == 0 }

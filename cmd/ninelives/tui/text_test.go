@@ -176,6 +176,41 @@ func TestLongAnswerCostsNoMoreThanItsLength(t *testing.T) {
 	t.Logf("an endless line of 200 kB took %v", time.Since(two))
 }
 
+func TestDeepNestingIsShownAsItStands(t *testing.T) {
+	var md markdown
+	for _, mark := range []string{"> ", ">", "- ", "1. ", "> - "} {
+		source := strings.Repeat(mark, 200) + "deep"
+		if got := strings.Join(md.render(source, 1000, false), "\n"); got != source {
+			t.Errorf("%q is rendered as %.60q", mark, got)
+		}
+	}
+	var list strings.Builder
+	for i := range 200 {
+		list.WriteString(strings.Repeat("  ", i) + "- item\n")
+	}
+	began := time.Now()
+	md.render(list.String(), 79, true)
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("a deep list took %v", took)
+	}
+	if got := nesting("> - a\n  1. b\n    c - d"); got != 2 {
+		t.Errorf("nesting = %d", got)
+	}
+}
+
+func TestAnswerThatWasStreamedIsPrintedAsItWasShown(t *testing.T) {
+	text := "# A\n\nSome *text*.\n\n- x\n- y\n\nThe end"
+	for _, streamed := range []string{text, "something else"} {
+		g := newGlass(t, 80, 24)
+		g.begin("go")
+		g.lines = nil
+		g.events(delta(1, streamed), answeredWith(ninelives.Text{Text: text}))
+		if got := strings.Join(g.lines, "\n"); got != "\n# A\n\nSome *text*.\n\n• x\n• y\n\nThe end" {
+			t.Errorf("after %q: %q", streamed, got)
+		}
+	}
+}
+
 func TestMarkdownIsRenderedWithoutAndWithColour(t *testing.T) {
 	source := "# Title\n\nHello **bold** *it* `code` ~~no~~ [link](http://x.y/z)\n\n- a\n- b\n  - c\n\n1. one\n2. two\n\n> quoted\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n---\n\n```go\nfunc main() {}\n```\n"
 	var md markdown
