@@ -14,9 +14,14 @@ import (
 // (floor.go) comes first, then plan mode and the restricted profile, then the
 // rules, then the mode.
 //
-// A call that touches nothing is allowed.
+// A call that touches nothing is allowed, unless a rule names its tool.
 func (p Permissions) Judge(spec Spec, needs []Need) Verdict {
 	worst := Verdict{Action: ActionAllow}
+	if len(needs) == 0 {
+		if action, named := p.rule(spec.Name, func(string) bool { return false }); named {
+			worst = Verdict{Action: action, Why: ruled(action, "calls "+spec.Name)}
+		}
+	}
 	asked := 0
 	for i, need := range needs {
 		v := p.judge(spec, need)

@@ -323,3 +323,19 @@ func FuzzJudge(f *testing.F) {
 		}
 	})
 }
+
+// A rule holds for tools that touch nothing by themselves, such as a subagent.
+func TestARuleHoldsForACallThatTouchesNothing(t *testing.T) {
+	spec := Spec{}
+	spec.Name = "subagent"
+	for action, pattern := range map[Action]string{ActionDeny: "subagent", ActionAsk: "sub*", ActionAllow: "todo"} {
+		p := Permissions{Mode: ModeFull, Profile: ProfileTrusted, Rules: []Rule{{Action: action, Tool: pattern}}}
+		if v := p.Judge(spec, nil); v.Action != action {
+			t.Errorf("a rule to %s %s gives %+v", action, pattern, v)
+		}
+	}
+	other := Permissions{Mode: ModeFull, Rules: []Rule{{Action: ActionDeny, Tool: "subagent", Target: "docs/**"}}}
+	if v := other.Judge(spec, nil); v.Action != ActionAllow {
+		t.Errorf("a rule for what is not touched gives %+v", v)
+	}
+}
