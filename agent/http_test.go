@@ -186,3 +186,19 @@ func TestATurnIsHandedOverFromVendorToVendor(t *testing.T) {
 		}
 	})
 }
+
+func TestATurnThatHasToSatisfyAFormEndsWithTheCheckedOutput(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, srv := simulated(t, "sim/one", ninelives.OpenAIChat, []chaos.Step{
+			{Calls: []chaos.Call{{Name: "look", Arguments: `{}`}}},
+			{Text: "It is 3."}, {Text: "```json\n{\"count\": 3}\n```"},
+		})
+		set := DefaultSettings()
+		set.Output = &ninelives.Output{Name: "answer", Schema: []byte(`{"type":"object","properties":{"count":{"type":"integer"}},"required":["count"]}`)}
+		s := opened(t, heal.New(m), Tools(reader("look", echo)), With(set), Journal(book(t)))
+		p := turned(t, s, "how many?")
+		if p.end.Reason != ReasonComplete || string(p.end.Output) != `{"count": 3}` || len(srv.Log()) != 3 {
+			t.Errorf("after %d requests it ended as %s with %s: %s", len(srv.Log()), p.end.Reason, p.end.Output, p.end.Message)
+		}
+	})
+}

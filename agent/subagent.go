@@ -12,6 +12,10 @@ import (
 	"github.com/ninelives-ai/ninelives/tool"
 )
 
+// SubagentTool is the name of the tool that starts subagents. An agent has it by
+// itself where it has any tool and [Settings.Depth] is not zero.
+const SubagentTool = "subagent"
+
 // subagent is the tool that gives a task to an agent of its own: a session with
 // an empty history, the same model, tools and permissions, and one budget and
 // guard with the turn that started it.
@@ -24,7 +28,7 @@ const subagentSchema = `{"type":"object","properties":{"task":{"type":"string","
 func (s *subagent) Spec() tool.Spec {
 	return tool.Spec{
 		Tool: ninelives.Tool{
-			Name: "subagent",
+			Name: SubagentTool,
 			Description: "Gives a task to a second agent with a fresh context and the same tools, and returns its answer. " +
 				"Use it for a search or a piece of work whose details need not be in this conversation.",
 			Schema: []byte(subagentSchema),
