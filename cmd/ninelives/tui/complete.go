@@ -47,6 +47,9 @@ func (u *ui) complete() []any {
 		return []any{list{}}
 	}
 	u.popup.from = from
+	if slices.ContainsFunc(u.files, func(f string) bool { return word == mention(f) }) {
+		return nil // it is whole: Enter sends
+	}
 	for _, f := range matchFiles(u.files, strings.Trim(word[1:], `"`), 40) {
 		u.popup.items = append(u.popup.items, item{text: oneLine(f), value: mention(f) + " "})
 	}

@@ -430,6 +430,11 @@ func TestLinesArePutAboveTheFrameInOneWrite(t *testing.T) {
 	if got, want := take(), "\r\x1b[H\x1b[2J\x1b[Jnew\r\nF"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
+	s.print([]string{"a", "b"}, false)
+	s.Write([]byte("another form of " + mark + "\r\n"))
+	if got, want := take(), "another form of a\r\nb\r\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
 	s.print([]string{"last"}, false)
 	s.flush()
 	if got := take(); got != "last\r\n" {

@@ -338,7 +338,10 @@ sim/coder · ask · 12.3k (6% of 200k) · $0.042 · main`)
 	if got := g.u.ed.text(); got != `see @"docs/my notes.md" ` {
 		t.Errorf("the input is %q", got)
 	}
-	g.press("'and @zz", "esc", "enter")
+	g.press("ctrl+u", "'see @amen.txt")
+	g.wantEffects(g.press("enter"), remember{"see @amen.txt"}, send{text: "see @amen.txt", via: agent.ViaTurn})
+	g.end(agent.End{Reason: agent.ReasonComplete})
+	g.press("'and @zo", "esc", "enter")
 	if g.u.turn == nil {
 		t.Error("Esc does not close the offers, or Enter does not send")
 	}

@@ -64,8 +64,12 @@ func (s *screen) Write(p []byte) (int, error) {
 		return len(p), nil
 	}
 	out := p
+	if bytes.Contains(p, []byte(mark)) { // in another form than insertion: not as well, but nothing is lost
+		out = bytes.Replace(p, []byte(mark), []byte(strings.Join(s.lines, "\r\n")), 1)
+		s.lines, s.clear = nil, false
+	}
 	if len(s.held) > 0 {
-		out = append(s.held, p...)
+		out = append(s.held, out...)
 		s.held = nil
 	}
 	if _, err := s.file.Write(out); err != nil {
