@@ -21,7 +21,7 @@ const (
 	ToolPairs Check = "tool_pairs"
 	ToolForm  Check = "tool_form"  // ids, names and arguments of calls in a form that the protocol does not take
 	EmptyText Check = "empty_text" // messages and blocks without content
-	Roles     Check = "roles"      // unknown roles; Messages and Gemini: the first is the user's; Gemini: two answers in a row
+	Roles     Check = "roles"      // unknown roles; Gemini: the first is the model's, or two of its answers in a row
 	// Signatures: signed or encrypted reasoning that this server has not issued,
 	// or not for this text.
 	Signatures Check = "signatures"
@@ -67,9 +67,6 @@ func roles(a *ask) *complaint {
 				return complain("", "Please use a valid role: user, model.")
 			}
 			return complain(fmt.Sprintf("messages[%d].role", m.at), "Invalid value: '%s'. Supported values are: 'system', 'assistant', 'user', 'function', 'tool', and 'developer'.", m.role)
-		}
-		if a.protocol == messages && i == 0 && m.role != "user" {
-			return complain("", "messages: first message must use the \"user\" role")
 		}
 		if a.protocol == gemini && (i == 0 && m.role == "model" || i > 0 && m.role == "model" && before == "model") {
 			return complain("", "Please ensure that multiturn requests alternate between user and model.")

@@ -201,6 +201,7 @@ func TestWhatOnlySoundsLikeAnOverflowIsNone(t *testing.T) {
 		{400, `{"error":{"message":"Invalid image: the image is too large"}}`, "", ninelives.ClassFormat},
 		{400, `{"error":{"message":"Input file is too large. Maximum 9 MB."}}`, "", ninelives.ClassFormat},
 		{400, `{"error":{"message":"Invalid 'tools[0].function.name': string too long, maximum length 64","code":"string_above_max_length"}}`, "", ninelives.ClassFormat},
+		{400, `{"error":{"message":"Invalid 'messages[2].tool_calls[1].id': string too long. Expected a string with maximum length 40, but got a string with length 120 instead.","code":"string_above_max_length"}}`, "", ninelives.ClassFormat},
 	})
 }
 

@@ -133,6 +133,8 @@ const (
 	RepairNoTools          = "drop_tools"            //
 	RepairNoStrict         = "drop_strict"           //
 	RepairToolNames        = "map_tool_names"        //
+	RepairToolIDMax        = "shorten_tool_ids"      // Value: the longest id
+	RepairToolIDExact      = "rewrite_tool_ids"      // Value: the length of every id
 	RepairToolArgsObject   = "tool_arguments_object" //
 	RepairToolArgsString   = "tool_arguments_string" //
 	RepairSchemaDrop       = "drop_schema_keyword"   // Param: keyword

@@ -434,6 +434,14 @@ func (d *Dialect) apply(r ninelives.Repair) {
 		d.NoStrict = true
 	case RepairToolNames:
 		d.ToolNames = true
+	case RepairToolIDMax:
+		if n := atoi(r.Value); n > 0 && (d.ToolIDMax == 0 || n < d.ToolIDMax) {
+			d.ToolIDMax = n
+		}
+	case RepairToolIDExact:
+		if n := atoi(r.Value); n > 0 {
+			d.ToolIDExact = n
+		}
 	case RepairToolArgsObject:
 		d.ToolArgsObject = true
 	case RepairToolArgsString:

@@ -83,15 +83,16 @@ func (p *preparer) instructionsToUser() {
 }
 
 // mergeRoles joins neighbours of one role. Messages with results stay apart:
-// each result is one by itself on the wire.
+// each result is one by itself on the wire. Gemini takes the user twice in a
+// row, and the model not.
 func (p *preparer) mergeRoles() {
-	if !p.dialect.MergeRoles {
+	if !p.dialect.MergeRoles && p.candidate.Protocol != ninelives.Gemini {
 		return
 	}
 	var out []ninelives.Message
 	for _, m := range p.req.Messages {
 		last := len(out) - 1
-		if last < 0 || out[last].Role != m.Role || m.Role == ninelives.RoleTool {
+		if last < 0 || out[last].Role != m.Role || m.Role == ninelives.RoleTool || !p.dialect.MergeRoles && m.Role != ninelives.RoleAssistant {
 			out = append(out, m)
 			continue
 		}

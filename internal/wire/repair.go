@@ -21,6 +21,7 @@ func findRepairs(a Answer, c *complaint) []ninelives.Repair {
 		toolChoiceRepair,
 		outputRangeRepair,
 		unknownFieldsRepair,
+		toolIDsRepair,
 		historyRepair,
 		rolesRepair,
 		imagesRepair,
@@ -181,6 +182,22 @@ var historyRepairTexts = texts(
 	`arguments?'?\b[^;\n]{0,80}(valid json|not (valid )?json|json format|parse|decode|unterminated|malformed)|(parse|decode|invalid|malformed|unterminated)[^;\n]{0,60}\barguments`,
 )
 
+// Ids of calls that came from another vendor.
+var (
+	idTooLongRE = texts(`\b(?:tool_call_|call_)?id'?:? string too long[^;\n]{0,60}maximum length (\d{1,3})\b`)
+	idLengthRE  = texts(`call id[^;\n]{0,200}length of (\d{1,2})\b`)
+)
+
+func toolIDsRepair(x *complainant) []ninelives.Repair {
+	if m := idTooLongRE.find(x.all); m != nil {
+		return one(RepairToolIDMax, "", m[1])
+	}
+	if m := idLengthRE.find(x.all); m != nil {
+		return one(RepairToolIDExact, "", m[1])
+	}
+	return nil
+}
+
 func historyRepair(x *complainant) []ninelives.Repair {
 	if x.says(historyRepairTexts) {
 		return one(RepairHistory, "", "")
@@ -203,6 +220,7 @@ var cacheTexts = texts(`cache_control[^;\n]{0,80}(maximum|at most|no more|too ma
 var (
 	afterRoleRE     = texts(`\b(user|assistant|tool|system|developer)'?(?: message| role| turn)?s? (?:is |was )?(?:directly |immediately |right )?(?:after|following|follows|(?:cannot|must not|may not) follow) (?:a |an |the )?(?:role:? )?'?(user|assistant|tool|system)\b`)
 	alternateTexts  = texts(`(successive|consecutive|adjacent|repeated|back-to-back|two|multiple)[^;\n]{0,40}(roles?|user|assistant|messages?)|alternat|interleav|same role|in a row|(角色|user)[^;\n]{0,20}交替`)
+	firstUserTexts  = texts(`first message[^;\n]{0,20}(must|should|has to)[^;\n]{0,20}\buser\b|(must|should|has to) (begin|start) with[^;\n]{0,20}\buser\b`)
 	developerTexts  = texts(`developer`)
 	systemTexts     = texts(`\bsystem\b`)
 	roleTexts       = texts(`\broles?\b|variant|instruction|\bsystem (message|prompt)|角色`)
@@ -230,7 +248,7 @@ func rolesRepair(x *complainant) []ninelives.Repair {
 			return one(RepairSystemRole, "", "")
 		}
 	}
-	if x.says(alternateTexts) {
+	if x.says(alternateTexts) || x.says(firstUserTexts) {
 		return one(RepairMergeRoles, "", "")
 	}
 	if x.param != "" && strings.HasSuffix(x.param, ".role") || x.says(roleTexts) && x.says(roleNoTexts) {
