@@ -123,12 +123,8 @@ func (a *Agent) open(ctx context.Context, parent string) (*Session, error) {
 	return s, nil
 }
 
-// check says what is wrong with the agent: it needs a model, and each of its
-// tools by its name.
+// check says what is wrong with the agent's tools; each is needed by its name.
 func (a *Agent) check() error {
-	if m, _ := a.current(); m == nil {
-		return errors.New("the agent has no model")
-	}
 	have := map[string]bool{}
 	for _, t := range a.tools {
 		name := t.Spec().Name

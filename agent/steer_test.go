@@ -126,6 +126,33 @@ func TestWhatWasAcceptedIsBegunByContinue(t *testing.T) {
 	}
 }
 
+// A program keeps what it is asked before it has found a model.
+func TestWithoutAModelInputIsKept(t *testing.T) {
+	j := book(t)
+	s, err := New(nil, Journal(j)).Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Accept(t.Context(), ninelives.UserText("keep me")); err != nil {
+		t.Fatal(err)
+	}
+	if p := play(s.Continue(t.Context())); p.err == nil || p.err.Error() != "the agent has no model" {
+		t.Errorf("a turn without a model: %v", p.err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	m := plays(says("kept"))
+	again, err := New(m, Journal(j)).Resume(t.Context(), s.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = again.Close() })
+	if p := play(again.Continue(t.Context())); p.err != nil || p.end.Text != "kept" {
+		t.Errorf("%v, %+v", p.err, p.end)
+	}
+}
+
 // stops runs a turn that is stopped as soon as ready is closed.
 func stops(t *testing.T, s *Session, ready <-chan struct{}) (p played, took time.Duration) {
 	t.Helper()

@@ -81,6 +81,9 @@ func (t *turn) start(inputs []int) error {
 // from now on.
 func (t *turn) enter(e Start, with ...Entry) error {
 	model, signature := t.a.current()
+	if model == nil {
+		return errors.New("the agent has no model")
+	}
 	t.model, t.set, t.tools = model, t.a.settings, t.a.toolbox(t)
 	text, warnings := prompt(t.s.dir, t.set)
 	t.s.mu.Lock()
