@@ -60,7 +60,7 @@ func decide(s *State, at time.Time) Action {
 	if cut := ids(pending, func(c pendingCall) bool { return c.intent != nil }); len(cut) > 0 {
 		return Action{Do: DoSettle, Calls: cut}
 	}
-	if end, over := s.over(at); over {
+	if end, over := s.over(at, len(pending) == 0); over {
 		return s.end(end, pending)
 	}
 	if len(pending) > 0 {
@@ -114,8 +114,9 @@ func (s *State) exhausted() bool {
 	return most > 0 && s.run.steps >= most
 }
 
-// over says whether somebody or something outside the conversation ends the turn.
-func (s *State) over(at time.Time) (End, bool) {
+// over says whether somebody or something outside the conversation ends the
+// turn. answered: all calls of the last answer have their results.
+func (s *State) over(at time.Time, answered bool) (End, bool) {
 	r := &s.run
 	set := &r.start.Settings
 	t := s.tally(at)
@@ -134,7 +135,7 @@ func (s *State) over(at time.Time) (End, bool) {
 		return limited(r.ruled.Limit, r.ruled.Message), true
 	}
 	rule := set.Guard.During(t)
-	if rule.Verdict != VerdictStop && r.effects > r.noticed {
+	if rule.Verdict != VerdictStop && answered && r.effects > r.noticed {
 		rule = set.Guard.AfterCalls(t)
 	}
 	// A whole answer stands, whatever the counters say once it is there.

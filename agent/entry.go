@@ -235,7 +235,7 @@ type Compaction struct {
 	Cost    float64 `json:"cost,omitzero"`
 }
 
-// Ruled is what the safety guard said of a turn: a stop, or a refused call.
+// Ruled is what the safety guard said of a turn: a stop, or a word to the model.
 type Ruled struct {
 	Turn    int    `json:"turn"`
 	Limit   string `json:"limit"`
