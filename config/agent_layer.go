@@ -48,7 +48,7 @@ func (c *Config) layerAgent(s *source, n ast.Node) (problems, fatal []Problem) {
 		return nil, twice
 	}
 	if !s.trusted {
-		problems = s.withhold(m)
+		problems = append(s.withhold(m), s.unfilled(m)...)
 	}
 	p, f := c.layerServers(s, cut(m, "mcpServers"))
 	problems, fatal = append(problems, p...), append(fatal, f...)
@@ -304,7 +304,7 @@ func (s *source) withhold(m *ast.MappingNode) []Problem {
 	take := func(m *ast.MappingNode, name, called string) {
 		for _, pair := range m.Values {
 			if pair.Key.GetToken().Value == name {
-				problems = append(problems, s.untrusted(pair.Key, called+" are only taken from a project's file that you trust"))
+				problems = append(problems, s.untrusted(pair.Key, called+" are"+onlyTrusted))
 			}
 		}
 		cut(m, name)
@@ -333,8 +333,7 @@ func (s *source) untrusted(n ast.Node, why string) Problem {
 func (set *agentFile) tame(s *source, n ast.Node, now agent.Settings) []Problem {
 	var problems []Problem
 	refuse := func(section, name string, own any) {
-		problems = append(problems, s.untrusted(valueOf(valueOf(n, section), name),
-			fmt.Sprintf("a project's file that you do not trust can only make %s.%s stricter than yours (%v)", section, name, own)))
+		problems = append(problems, s.stricter(valueOf(valueOf(n, section), name), section+"."+name, own))
 	}
 	l, g := &set.Limits, now.Guard
 	for _, c := range []struct {

@@ -17,6 +17,9 @@ import (
 // one, the fallbacks, or both. A name is that of a preset, a provider, or
 // provider/model. Empty leaves what is set.
 func (c *Config) Use(model string, fallbacks []string) {
+	if c.own != nil {
+		c.own.Use(model, fallbacks)
+	}
 	if model != "" {
 		c.model = &ref{name: model}
 	}
@@ -77,6 +80,9 @@ func (c *Config) Chain(ctx context.Context, env provider.Env) ([]ninelives.Model
 		return nil, problems, ErrNoModel
 	case len(kept) == 0, c.model != nil && kept[0] != models[0]:
 		return nil, problems, refused[0]
+	}
+	if err := c.leaves(ctx, kept[0], env); err != nil {
+		return nil, problems, err
 	}
 	return kept, problems, nil
 }

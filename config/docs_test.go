@@ -22,7 +22,7 @@ func TestTheManualsFileIsOneThatWorks(t *testing.T) {
 	env := environ("MYCORP_KEY", testKey, "ANTHROPIC_API_KEY", testKey, "OPENAI_API_KEY", testKey, "GROQ_API_KEY", testKey, "DEEPSEEK_API_KEY", testKey)
 	dir := t.TempDir()
 	write(t, dir, "corporate-ca.pem", certificate(t))
-	c, problems, err := Load([]string{write(t, dir, "ninelives.yaml", text)}, env)
+	c, problems, err := LoadNamed(write(t, dir, "ninelives.yaml", text), env)
 	if err != nil || problems != nil {
 		t.Fatal(err, problems)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -39,6 +40,7 @@ type Config struct {
 	broken    map[string]Problem // why a preset was skipped
 	agent     Agent
 	keys      []string // the variables that hold keys
+	own       *Config  // what holds without a file that is not trusted; nil if there is none
 }
 
 // Default is the configuration without a file.
@@ -91,9 +93,20 @@ func lookup(env provider.Env, name string) (string, bool) {
 // about; the error tells all that is wrong otherwise, a line each.
 //
 // Of a project's file (IsProject) that its user has not trusted (Trust), what
-// would lift the agent's bounds or run programs is left out, with a problem
+// would lift the agent's bounds, run programs, or send requests, keys or
+// variables where the user's own settings do not, is left out, with a problem
 // whose cause is ErrUntrusted.
 func Load(paths []string, env provider.Env) (*Config, []Problem, error) {
+	return loadAll(paths, env, func(path string, text []byte) bool { return !IsProject(path) || IsTrusted(path, text, env) })
+}
+
+// LoadNamed is Load for one file that its user has named himself, which says
+// that he trusts it, whatever its name.
+func LoadNamed(path string, env provider.Env) (*Config, []Problem, error) {
+	return loadAll([]string{path}, env, func(string, []byte) bool { return true })
+}
+
+func loadAll(paths []string, env provider.Env, trusted func(path string, text []byte) bool) (*Config, []Problem, error) {
 	c := Default()
 	var problems, fatal []Problem
 	var layered policy
@@ -114,7 +127,11 @@ func Load(paths []string, env provider.Env) (*Config, []Problem, error) {
 		if s.root == nil {
 			continue
 		}
-		s.trusted = !IsProject(path) || IsTrusted(path, text, env)
+		if s.trusted = trusted(path, text); !s.trusted && c.own == nil {
+			own := *c
+			own.Presets, own.broken = maps.Clone(c.Presets), maps.Clone(c.broken)
+			c.own = &own
+		}
 		c.keys = append(c.keys, keysIn(s.root)...)
 		p, f := c.layer(s, &layered)
 		problems, fatal = append(problems, p...), append(fatal, f...)
@@ -140,8 +157,20 @@ func Load(paths []string, env provider.Env) (*Config, []Problem, error) {
 func (c *Config) layer(s *source, layered *policy) (problems, fatal []Problem) {
 	names := fieldNames(fileType)
 	for _, pair := range s.root.Values {
-		switch name := pair.Key.GetToken().Value; name {
+		name := pair.Key.GetToken().Value
+		if !s.trusted && !slices.Contains(judgedApart, name) {
+			if refers(pair.Value) {
+				problems = append(problems, s.untrusted(pair.Value, "${…} is"+onlyTrusted))
+				continue
+			}
+			problems = append(problems, s.unfilled(pair.Value)...)
+		}
+		switch name {
 		case "model":
+			if p := s.withheld(pair.Value); p != nil {
+				problems = append(problems, *p)
+				continue
+			}
 			r, p := s.ref(pair.Value)
 			if p != nil {
 				fatal = append(fatal, p...)
@@ -160,14 +189,21 @@ func (c *Config) layer(s *source, layered *policy) (problems, fatal []Problem) {
 			fatal = append(fatal, s.decode(pair.Value, &c.Window)...)
 			fatal = append(fatal, negatives(s, pair.Value)...)
 		case "policy":
+			was := *layered
 			fatal = append(fatal, s.decode(pair.Value, layered)...)
 			fatal = append(fatal, layered.check(s, pair.Value)...)
+			if !s.trusted {
+				problems = append(problems, layered.tame(s, pair.Value, was)...)
+			}
 		case "agent":
 			p, f := c.layerAgent(s, pair.Value)
 			problems, fatal = append(problems, p...), append(fatal, f...)
 		case "consent":
 			var set consent
 			fatal = append(fatal, s.decode(pair.Value, &set)...)
+			if !s.trusted {
+				problems = append(problems, set.tame(s, pair.Value, c.Consent)...)
+			}
 			if set.RemoteFallback != nil {
 				c.Consent.RemoteFallback = *set.RemoteFallback
 			}
@@ -176,6 +212,10 @@ func (c *Config) layer(s *source, layered *policy) (problems, fatal []Problem) {
 				fatal = append(fatal, s.checkVendors(pair.Value, c)...)
 			}
 		case "network":
+			if !s.trusted {
+				problems = append(problems, s.untrusted(pair.Key, "the settings of network are"+onlyTrusted))
+				continue
+			}
 			var set network
 			fatal = append(fatal, s.decode(pair.Value, &set)...)
 			if set.CAFile != "" {
@@ -192,6 +232,10 @@ func (c *Config) layer(s *source, layered *policy) (problems, fatal []Problem) {
 	}
 	return problems, fatal
 }
+
+// judgedApart are the settings that are looked at for references to the
+// environment where they are read.
+var judgedApart = []string{"model", "fallbackModels", "modelPresets", "agent", "network"}
 
 // beside makes a path relative to the file that it stands in.
 func (s *source) beside(path string) string {
@@ -212,6 +256,10 @@ func (c *Config) layerFallbacks(s *source, n ast.Node) (problems, fatal []Proble
 	}
 	c.fallbacks = nil
 	for _, v := range list.Values {
+		if p := s.withheld(v); p != nil {
+			problems = append(problems, *p)
+			continue
+		}
 		r, p := s.ref(v)
 		if p != nil {
 			problems = append(problems, skipped("fallback", p)...)
@@ -229,6 +277,13 @@ func (c *Config) layerPresets(s *source, n ast.Node) (problems, fatal []Problem)
 	}
 	for _, pair := range presets.Values {
 		name := pair.Key.GetToken().Value
+		if p := s.withheld(pair.Value); p != nil {
+			problems = append(problems, *p)
+			if c.Presets[name] == nil { // else the user's own stays
+				c.broken[name] = *p
+			}
+			continue
+		}
 		r, p := s.ref(pair.Value)
 		if p == nil && r.candidate == nil {
 			r.candidate = &Candidate{Model: r.name} // name: provider/model
@@ -286,7 +341,10 @@ func (s *source) ref(n ast.Node) (ref, []Problem) {
 	r := ref{where: s.at(n, "")}
 	if _, ok := n.(*ast.MappingNode); ok {
 		r.candidate = new(Candidate)
-		problems := s.decode(n, r.candidate)
+		problems := s.twice(n)
+		if problems == nil {
+			problems = s.decode(n, r.candidate)
+		}
 		if problems == nil {
 			problems = r.candidate.check(s, n)
 		}

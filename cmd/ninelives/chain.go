@@ -39,14 +39,16 @@ type chain struct {
 // open resolves the choice: flags over configuration over environment, and
 // the simulator where nothing is there. The caller closes the chain.
 func (p *process) open(ctx context.Context, c choice, simulator func() ([]ninelives.Model, func(), error)) (*chain, error) {
-	paths := config.Paths(cmp.Or(c.dir, "."), p.env)
+	load := func() (*config.Config, []config.Problem, error) {
+		return config.Load(config.Paths(cmp.Or(c.dir, "."), p.env), p.env)
+	}
 	if c.config != "" {
-		paths = []string{c.config}
-		if _, err := os.Stat(c.config); errors.Is(err, fs.ErrNotExist) { // config.Load takes it for one that need not be there
+		load = func() (*config.Config, []config.Problem, error) { return config.LoadNamed(c.config, p.env) }
+		if _, err := os.Stat(c.config); errors.Is(err, fs.ErrNotExist) { // else it is taken for one that need not be there
 			return nil, usagef("--config %s cannot be read: %v", c.config, errors.Unwrap(err))
 		}
 	}
-	settings, problems, err := config.Load(paths, p.env)
+	settings, problems, err := load()
 	if err != nil {
 		return nil, &usageError{err}
 	}

@@ -14,10 +14,10 @@ func (p *process) trust() *cobra.Command {
 	var yes, remove bool
 	cmd := &cobra.Command{
 		Use:   "trust [file]",
-		Short: "Let this project's ninelives.yaml set permissions, hooks and servers",
+		Short: "Let this project's ninelives.yaml set permissions, hooks, servers and keys",
 		Long: `A project's ninelives.yaml comes with what was cloned. What it says of
-permissions, hooks, servers and the like is left out until you trust it, as it
-is now: a later change asks again. Shows the file, and asks.`,
+permissions, hooks, servers, addresses, keys and the like is left out until you
+trust it, as it is now: a later change asks again. Shows the file, and asks.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return usagef("ninelives trust takes one file")
