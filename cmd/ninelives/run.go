@@ -182,16 +182,7 @@ func (r *running) carryOut(ctx context.Context, kept *kept, out result, task nin
 		out.err = readerGone(err)
 		return out
 	}
-	var turn iter.Seq2[agent.Event, error]
-	switch {
-	case out.session == "":
-		turn = session.Turn(ctx, task)
-	case len(task.Parts) > 0:
-		turn = session.Next(ctx)
-	default:
-		turn = session.Continue(ctx)
-	}
-	for ev, err := range turn {
+	for ev, err := range r.turn(ctx, session, out.session != "", task) {
 		if err != nil {
 			out.err = err
 			if errors.Is(err, agent.ErrNothing) {
@@ -209,6 +200,20 @@ func (r *running) carryOut(ctx context.Context, kept *kept, out result, task nin
 		}
 	}
 	return out
+}
+
+// turn is what is to be done in the session: the task, which it has if it is
+// kept, else what the session was at, else what was queued in it.
+func (r *running) turn(ctx context.Context, session *agent.Session, kept bool, task ninelives.Message) iter.Seq2[agent.Event, error] {
+	if !kept {
+		return session.Turn(ctx, task)
+	}
+	waiting := session.Queued()
+	said := slices.ContainsFunc(waiting, func(in agent.Input) bool { return in.Via != agent.ViaQueue })
+	if session.Status().Failed == nil && len(waiting) > 0 && !said {
+		return session.Next(ctx)
+	}
+	return session.Continue(ctx)
 }
 
 // task is what is asked: the words after what came on standard input. It has
@@ -267,7 +272,7 @@ func (r *running) keep(ctx context.Context, kept *kept, task ninelives.Message) 
 	}
 	defer func() { _ = session.Close() }()
 	if len(task.Parts) > 0 {
-		if _, err := session.Queue(ctx, task); err != nil {
+		if _, err := session.Accept(ctx, task); err != nil {
 			return "", err
 		}
 	}

@@ -63,7 +63,9 @@ func (s *runShow) event(ev agent.Event) error {
 	case agent.Compacted:
 		s.step("~", compactionWords(ev.Compaction))
 	case agent.Guarded:
-		s.step(s.paint.amber("!"), ev.Message)
+		if !ev.Stop { // the end says it
+			s.step(s.paint.amber("!"), ev.Message)
+		}
 	case agent.Warning:
 		s.step(s.paint.amber("!"), ev.Text)
 	}

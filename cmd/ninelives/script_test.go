@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/ninelives-ai/ninelives/chaos"
@@ -25,7 +27,21 @@ func TestMain(m *testing.M) {
 	if forSupervisor() { // of a command of the agent in a script
 		main()
 	}
-	testscript.Main(m, map[string]func(){"ninelives": main})
+	testscript.Main(m, map[string]func(){"ninelives": main, "adder": adder})
+}
+
+// adder is a server of the Model Context Protocol with one tool.
+func adder() {
+	server := mcp.NewServer(&mcp.Implementation{Name: "adder", Version: "1"}, nil)
+	type numbers struct {
+		A int `json:"a"`
+		B int `json:"b"`
+	}
+	mcp.AddTool(server, &mcp.Tool{Name: "add", Description: "adds two numbers"},
+		func(_ context.Context, _ *mcp.CallToolRequest, n numbers) (*mcp.CallToolResult, any, error) {
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: fmt.Sprint("the sum is ", n.A+n.B)}}}, nil, nil
+		})
+	_ = server.Run(context.Background(), &mcp.StdioTransport{}) // until its input ends
 }
 
 // TestScripts runs the real binary against the simulator over real HTTP. A

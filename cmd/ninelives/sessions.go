@@ -211,15 +211,15 @@ func writeTranscript(b *strings.Builder, entries []journal.Entry) {
 		case agent.Rewind:
 			fmt.Fprintf(b, "\n↶ forgotten from turn %d on\n", e.Turn)
 		case agent.End:
-			mark := "✓"
+			mark, words := "✓", "complete"
 			if e.Reason != agent.ReasonComplete {
-				mark = "✗"
+				mark, words = "✗", endWords(e)
 			}
 			failed := ""
 			if e.FailedTurn {
 				failed = " (failedTurn)"
 			}
-			fmt.Fprintf(b, "\n%s turn %d: %s%s\n", mark, e.Turn, oneLine(endWords(e)), failed)
+			fmt.Fprintf(b, "\n%s turn %d: %s%s\n", mark, e.Turn, oneLine(words), failed)
 		}
 	}
 }

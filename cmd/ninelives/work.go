@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -142,6 +143,9 @@ func (w *work) open(ctx context.Context, p *process, kept *kept, tune func(*agen
 	if err != nil {
 		return nil, err
 	}
+	if err := s.checkRules(tools, len(s.settings.Permissions.Rules)-len(rules)); err != nil {
+		return nil, err
+	}
 	options := []agent.Option{
 		agent.Tools(tools...), agent.With(s.settings), agent.Workspace(s.directory), agent.Restorer(restorer),
 		agent.Outputs(outputs), agent.Version(buildVersion()), agent.Signature(s.chain.signature()),
@@ -168,6 +172,27 @@ func (w *work) open(ctx context.Context, p *process, kept *kept, tune func(*agen
 	return s, nil
 }
 
+// checkRules finds rules for tools that there are not: who misspells what is
+// never to be run must hear of it. The rules from a number on are those of
+// flags; of the others it is a warning. What servers offer ("server__tool") is not known yet.
+func (s *shop) checkRules(tools []tool.Tool, flags int) error {
+	names := []string{agent.SubagentTool}
+	for _, t := range tools {
+		names = append(names, t.Spec().Name)
+	}
+	for i, r := range s.settings.Permissions.Rules {
+		if r.Tool == "" || strings.Contains(r.Tool, "*") || strings.Contains(r.Tool, "__") || slices.Contains(names, r.Tool) {
+			continue
+		}
+		what := fmt.Sprintf("there is no tool %q%s", r.Tool, nearest.Hint(r.Tool, names))
+		if i >= flags {
+			return usagef("--%s: %s", r.Action, what)
+		}
+		s.warnings = append(s.warnings, fmt.Sprintf("a rule to %s has no effect: %s", r.Action, what))
+	}
+	return nil
+}
+
 // private are the program's own files: no tool has business with them.
 func (p *process) private(kept *kept) []string {
 	var paths []string
@@ -191,7 +216,7 @@ func (s *shop) tools(ctx context.Context, kept *kept, conf config.Agent) ([]tool
 		return nil, nil, nil, &usageError{err}
 	}
 	s.closers = append(s.closers, func() { _ = ws.Close() })
-	state, err := s.p.statePath()
+	state, err := s.state()
 	if err != nil {
 		return nil, nil, nil, &usageError{err}
 	}
@@ -217,6 +242,28 @@ func (s *shop) tools(ctx context.Context, kept *kept, conf config.Agent) ([]tool
 		s.closers = append(s.closers, s.servers.Close)
 	}
 	return tools, ws, outputs, nil
+}
+
+// state is the directory for what tools leave behind. Where nothing can be kept,
+// it lasts as long as the agent.
+func (s *shop) state() (string, error) {
+	dir, err := s.p.statePath()
+	if err == nil {
+		if err = os.MkdirAll(dir, 0o700); err == nil {
+			var probe *os.File
+			if probe, err = os.CreateTemp(dir, ".probe-*"); err == nil {
+				_ = probe.Close()
+				return dir, os.Remove(probe.Name())
+			}
+		}
+	}
+	temporary, failed := os.MkdirTemp("", "ninelives-")
+	if failed != nil {
+		return "", errors.Join(err, failed)
+	}
+	s.closers = append(s.closers, func() { _ = os.RemoveAll(temporary) })
+	s.warnings = append(s.warnings, "long outputs and the ends of commands are kept only until the end: "+err.Error())
+	return temporary, nil
 }
 
 // shellOptions are how commands are run: under this binary as their supervisor,
