@@ -135,10 +135,13 @@ func (j *Journal) Close() error {
 		return nil
 	}
 	j.closed = true
+	// The readers first: the last connection of all empties the log into the
+	// file, which one that only reads cannot do.
+	read := j.readers.Close()
 	close(j.queue)
 	j.mu.Unlock()
 	<-j.gone
-	if err := errors.Join(j.err, j.readers.Close(), j.owners.leave()); err != nil {
+	if err := errors.Join(j.err, read, j.owners.leave()); err != nil {
 		return explain(j.path, err)
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -402,6 +403,28 @@ func TestAClosedJournalSaysSo(t *testing.T) {
 		if !errors.Is(err, ErrClosed) {
 			t.Errorf("%v", err)
 		}
+	}
+}
+
+// A copy of the file alone is the whole journal once nobody has it open.
+func TestTheLastToCloseLeavesOneFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "j")
+	first, second := openTest(t, path), openTest(t, path)
+	id := begin(t, first, "hi")
+	call(t, second, id) // so that a connection that only reads is open
+	for _, j := range []*Journal{first, second} {
+		if _, err := os.Stat(path + "-wal"); err != nil {
+			t.Errorf("while a process has it open: %v", err)
+		}
+		if err := j.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := os.Stat(path + "-wal"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the log of transactions is still there (%v)", err)
+	}
+	if got := call(t, openTest(t, path), id).Title; got != "hi" {
+		t.Errorf("%q", got)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"strconv"
 	"sync/atomic"
 	"time"
 )
@@ -143,6 +144,8 @@ type writer struct {
 	insertSession, advanceSession, headSession *sql.Stmt
 	lookSession, takeSession, releaseSession   *sql.Stmt
 	lastSeq                                    *sql.Stmt
+
+	prepared []*sql.Stmt // all of them
 }
 
 func newWriter(db *sql.DB) (*writer, error) {
@@ -172,14 +175,26 @@ func newWriter(db *sql.DB) (*writer, error) {
 		{&w.releaseSession, `UPDATE streams SET owner = '', pid = 0 WHERE id = ?1 AND owner = ?2 AND term = ?3`},
 	} {
 		if *s.to, err = conn.PrepareContext(ctx, s.sql); err != nil {
-			return nil, errors.Join(err, conn.Close())
+			return nil, errors.Join(err, w.closeConn())
 		}
+		w.prepared = append(w.prepared, *s.to)
 	}
 	return w, nil
 }
 
 // close ends the connection; the last one of all processes empties the log.
-func (w *writer) close() error { return errors.Join(w.conn.Close(), w.db.Close()) }
+func (w *writer) close() error { return errors.Join(w.closeConn(), w.db.Close()) }
+
+// closeConn gives the connection back. SQLite keeps one open that has
+// statements, and the pool does not close those of a connection that was taken
+// out of it.
+func (w *writer) closeConn() error {
+	var errs []error
+	for _, s := range w.prepared {
+		errs = append(errs, s.Close())
+	}
+	return errors.Join(append(errs, w.conn.Close())...)
+}
 
 func (w *writer) exec(query string) error {
 	_, err := w.conn.ExecContext(context.Background(), query)
@@ -251,6 +266,9 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // checksum covers everything that the event says.
 func (e event) checksum() int64 {
-	head := fmt.Appendf(nil, "%s %d %d %s\n", e.stream, e.seq, e.at.UnixMilli(), e.kind)
+	head := append(make([]byte, 0, 64), e.stream...)
+	head = strconv.AppendInt(append(head, ' '), e.seq, 10)
+	head = strconv.AppendInt(append(head, ' '), e.at.UnixMilli(), 10)
+	head = append(append(append(head, ' '), e.kind...), '\n')
 	return int64(crc32.Update(crc32.Checksum(head, castagnoli), castagnoli, e.data))
 }
