@@ -94,8 +94,11 @@ func (e endpoint) hostPort() string {
 }
 
 // local reports whether requests stay on this machine.
-func (e endpoint) local() bool {
-	host := strings.ToLower(strings.TrimSuffix(e.base.Hostname(), "."))
+func (e endpoint) local() bool { return ofThisMachine(e.base.Hostname()) }
+
+// ofThisMachine reports whether a host is this machine by its name.
+func ofThisMachine(host string) bool {
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
 		return true
 	}

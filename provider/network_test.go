@@ -230,6 +230,23 @@ func TestRequestsGoThroughTheProxy(t *testing.T) {
 	}
 }
 
+// What is asked of a server on this machine does not leave it by the proxy.
+func TestServersOnThisMachineAreAskedWithoutTheProxy(t *testing.T) {
+	url, asked := proxy(t)
+	srv := httptest.NewServer(http.HandlerFunc(good))
+	t.Cleanup(srv.Close)
+	_, port, _ := strings.Cut(strings.TrimPrefix(srv.URL, "http://"), ":")
+	for _, host := range []string{"127.0.0.1", "localhost"} {
+		m := openAt(t, "http://"+host+":"+port+"/v1", Proxy(url))
+		if o := call(t, context.Background(), m, prompt(ninelives.Clocks{}), nil); o.text != "Hello" {
+			t.Errorf("%s: %v", host, o.fault)
+		}
+	}
+	if n := asked.Load(); n != 0 {
+		t.Errorf("the proxy was asked %d times", n)
+	}
+}
+
 // child makes one call in a process of its own.
 func child() int {
 	m, err := Open("test-model", Provider("testing"), BaseURL("http://llm.test/v1"), Protocol(ninelives.OpenAIChat))

@@ -146,7 +146,7 @@ func CAFile(path string) Option {
 }
 
 // Proxy is the URL of the proxy (http, https or socks5); the default is the
-// usual proxy variables.
+// usual proxy variables. Servers on this machine are asked without one.
 func Proxy(url string) Option {
 	return func(s *settings) error { s.network.proxy = url; return nil }
 }

@@ -67,7 +67,12 @@ func (n network) newTransport(dial DialFunc) (*http.Transport, error) {
 		return nil, err
 	}
 	return &http.Transport{
-		Proxy:             proxy,
+		Proxy: func(r *http.Request) (*url.URL, error) {
+			if ofThisMachine(r.URL.Hostname()) {
+				return nil, nil // what is asked of this machine does not leave it
+			}
+			return proxy(r)
+		},
 		DialContext:       boundDial(dial),
 		TLSClientConfig:   &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
 		ForceAttemptHTTP2: true,
