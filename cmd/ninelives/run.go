@@ -129,9 +129,9 @@ func (r *running) run(ctx context.Context, mistake error) error {
 	kept := r.openJournal()
 	defer kept.close()
 
-	task, err := r.task(ctx)
-	if err != nil {
-		return r.fail(result{err: cmp.Or(mistake, err)})
+	task, lost := r.task(ctx)
+	if lost != nil && len(task.Parts) == 0 {
+		return r.fail(result{err: cmp.Or(mistake, lost)})
 	}
 	// The task is on the disk before anything else is done with it.
 	id, err := r.keep(context.WithoutCancel(ctx), kept, task)
@@ -139,7 +139,7 @@ func (r *running) run(ctx context.Context, mistake error) error {
 		return r.fail(result{err: errors.Join(mistake, err)})
 	}
 	out := result{session: id, kept: kept.j != nil && id != ""}
-	if out.err = errors.Join(mistake, ctx.Err()); out.err != nil {
+	if out.err = errors.Join(mistake, cmp.Or(lost, ctx.Err())); out.err != nil {
 		return r.fail(out)
 	}
 	return r.fail(r.carryOut(ctx, kept, out, task))
@@ -159,6 +159,9 @@ func (r *running) carryOut(ctx context.Context, kept *kept, out result, task nin
 		}
 		if r.maxCost > 0 {
 			s.Guard.Cost = r.maxCost
+		}
+		if most := r.work.choice.deadline.Duration; most > 0 { // what was read counts
+			s.Deadline = max(most-time.Since(r.start), time.Millisecond)
 		}
 		s.Output = output
 	})
@@ -217,15 +220,27 @@ func (r *running) turn(ctx context.Context, session *agent.Session, kept bool, t
 }
 
 // task is what is asked: the words after what came on standard input. It has
-// no parts where a session is to go on with what it was at.
+// no parts where a session is to go on with what it was at. With an error it is
+// the words, with a remark about what could not be read.
 func (r *running) task(ctx context.Context) (ninelives.Message, error) {
 	words := strings.ToValidUTF8(strings.TrimSpace(strings.Join(r.words, " ")), "\uFFFD")
 	if words == "-" {
 		words = ""
 	}
+	if most := r.work.choice.deadline.Duration; most > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, r.start.Add(most))
+		defer cancel()
+	}
 	text, err := r.readStdin(ctx)
-	if err != nil {
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("standard input did not end within the deadline of %s: %w", r.work.choice.deadline.Duration, err)
+	}
+	switch {
+	case err != nil && words == "":
 		return ninelives.Message{}, err
+	case err != nil:
+		return ninelives.UserText(words + "\n\n[What was to go before this on standard input could not be read.]"), err
 	}
 	text = withContext(text, words)
 	switch {
