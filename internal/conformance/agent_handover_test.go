@@ -3,6 +3,7 @@ package conformance_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -222,5 +223,44 @@ func TestAChainThatBeginsLocallyNeverLeavesTheMachine(t *testing.T) {
 				equal(t, "it can be gone on with", p.end.FailedTurn, true)
 			}
 		})
+	}
+}
+
+// From each protocol to each other one, and back: calls, results, thoughts and
+// pictures of the one are taken by a server of the other that is strict, and
+// wants back what it thought.
+func TestATurnIsHandedOverBetweenAllProtocols(t *testing.T) {
+	vendors := maps.Clone(vendors)
+	vendors[ninelives.OpenAIChat] = "deepseek/deepseek-v4-pro" // OpenAI shows no thoughts in this protocol
+	for _, from := range protocols {
+		for _, to := range protocols {
+			if from == to {
+				continue
+			}
+			t.Run(string(from)+" to "+string(to), func(t *testing.T) {
+				home := t.TempDir()
+				synctest.Test(t, func(t *testing.T) {
+					d := sits(t, home)
+					want := chaos.MissingReasoning
+					first, one := simulated(t, vendors[from], from, []chaos.Step{
+						thinks(1, "", want), uses(use("look", `{"n":2}`), use("look", `{"n":3}`)), {Error: chaos.Billing}, {Text: "Back.", Reject: []chaos.Check{want}}})
+					second, two := simulated(t, vendors[to], to, []chaos.Step{thinks(4, "", want), {Text: "Seen it all.", Reject: []chaos.Check{want}}})
+					look := gadget{"look", true, func(_ context.Context, c *tool.Call) tool.Result {
+						r := tool.TextResult("seen " + string(c.Arguments))
+						if from != ninelives.OpenAIChat { // a chain prefers who can see a picture
+							r.Content = append(r.Content, ninelives.Image{MediaType: "image/png", Data: picture})
+						}
+						return r
+					}}
+					s := d.opens(d.agent(heal.New(first, heal.Fallback(second)), full(), look))
+					d.ended(d.turn(s, "Look."), agent.ReasonComplete, "Seen it all.")
+					accepted(t, two)
+					time.Sleep(31 * time.Minute)
+					d.ended(d.turn(s, "Once more."), agent.ReasonComplete, "Back.")
+					accepted(t, one, "billing")
+					equal(t, "requests", []int{len(one.Log()), len(two.Log())}, []int{4, 2})
+				})
+			})
+		}
 	}
 }
