@@ -15,6 +15,8 @@ var layer = map[string]int{
 	"":                 0, // the vocabulary
 	"internal/jsonout": 0,
 	"internal/nearest": 0,
+	// support of the tests of programs that draw on a terminal
+	"internal/tmuxtest": 0,
 
 	"internal/wire/rawjson":   0,
 	"internal/wire":           1,
