@@ -202,6 +202,15 @@ func TestWhatOnlySoundsLikeAnOverflowIsNone(t *testing.T) {
 		{400, `{"error":{"message":"Input file is too large. Maximum 9 MB."}}`, "", ninelives.ClassFormat},
 		{400, `{"error":{"message":"Invalid 'tools[0].function.name': string too long, maximum length 64","code":"string_above_max_length"}}`, "", ninelives.ClassFormat},
 		{400, `{"error":{"message":"Invalid 'messages[2].tool_calls[1].id': string too long. Expected a string with maximum length 40, but got a string with length 120 instead.","code":"string_above_max_length"}}`, "", ninelives.ClassFormat},
+		{400, `{"error":{"message":"string too long. Expected a string with maximum length 40"}}`, "", ninelives.ClassFormat},
+		{400, `{"error":{"message":"Invalid 'metadata.trace': string too long. Expected a string with maximum length 512, but got a string with length 900 instead."}}`, "", ninelives.ClassFormat},
+		{400, `{"error":{"message":"Invalid 'tools': array too long. Expected an array with maximum length 128, but got an array with length 200 instead."}}`, "", ninelives.ClassFormat},
+		{400, `{"error":{"message":"The input parameter 'messages.name' is too long: maximum length 64"}}`, "", ninelives.ClassFormat},
+		{400, `{"error":{"message":"messages[3].tool_call_id: length exceeds limit (max 40)"}}`, "", ninelives.ClassFormat},
+		{400, `{"error":{"message":"input tool name exceeds the maximum allowed length of 64 characters"}}`, "", ninelives.ClassFormat},
+		// And what speaks of the prompt is one, whatever else it names.
+		{400, `{"error":{"message":"Invalid 'messages[0].content': string too long. Expected a string with maximum length 1048576, but got a string with length 1540820 instead."}}`, "", ninelives.ClassContextLength},
+		{400, `{"error":{"message":"The prompt for this model name exceeds the context window: the input is too long"}}`, "", ninelives.ClassContextLength},
 	})
 }
 

@@ -14,6 +14,9 @@ import (
 )
 
 // A target that takes everything: what is left unchanged for it is valid as it is.
+// longID begins ids of calls that are longer than any vendor of OpenAI's takes.
+var longID = "toolu_" + strings.Repeat("x", 70)
+
 func chatTarget() wire.Target {
 	return wire.Target{
 		Candidate: ninelives.Candidate{Provider: "acme", Model: "m1", Protocol: ninelives.OpenAIChat,
@@ -159,6 +162,20 @@ func TestPrepareRepairsHistories(t *testing.T) {
 			want:   []ninelives.Message{hi, assistant(call("abcdefghi", "f", "{}"), call("a6f7ef47e", "f", "{}")), tool(result("abcdefghi", "f", "1"), result("a6f7ef47e", "f", "2"))},
 		},
 		{
+			name:   "ids that are too long for OpenAI's chat, alike in all that would be left of them",
+			target: with(chatTarget(), func(t *wire.Target) { t.Dialect, _ = wire.DialectNamed("openai") }),
+			in: []ninelives.Message{hi, assistant(call(longID+"1", "f", "{}"), call(longID+"2", "f", "{}"), call("call_40_"+longID[:32], "f", "{}")),
+				tool(result(longID+"2", "f", "2"), result(longID+"1", "f", "1"), result("call_40_"+longID[:32], "f", "3"))},
+			want: []ninelives.Message{hi, assistant(call("7d78ff7061f7dcb74d5fd5fec73421481d14e598", "f", "{}"), call("b326dd14e9a31c1a9df84852c0cff1b3fc09459f", "f", "{}"), call("call_40_"+longID[:32], "f", "{}")),
+				tool(result("b326dd14e9a31c1a9df84852c0cff1b3fc09459f", "f", "2"), result("7d78ff7061f7dcb74d5fd5fec73421481d14e598", "f", "1"), result("call_40_"+longID[:32], "f", "3"))},
+		},
+		{
+			name:   "an id that is too long for Responses",
+			target: with(chatTarget(), func(t *wire.Target) { t.Candidate.Protocol = ninelives.OpenAIResponses }),
+			in:     []ninelives.Message{hi, assistant(call(longID[:64], "f", "{}"), call(longID+"1", "f", "{}")), tool(result(longID[:64], "f", "1"), result(longID+"1", "f", "2"))},
+			want:   []ninelives.Message{hi, assistant(call(longID[:64], "f", "{}"), call("7d78ff7061f7dcb74d5fd5fec73421481d14e598d74a81dab6d9eeda31084865", "f", "{}")), tool(result(longID[:64], "f", "1"), result("7d78ff7061f7dcb74d5fd5fec73421481d14e598d74a81dab6d9eeda31084865", "f", "2"))},
+		},
+		{
 			name: "arguments that are no JSON are told in the result", target: chatTarget(),
 			in: []ninelives.Message{hi, assistant(call("c1", "f", `{"a":`)), tool(result("c1", "f", "bad arguments"))},
 			want: []ninelives.Message{hi, assistant(call("c1", "f", "{}")), tool(ninelives.ToolResult{CallID: "c1", Name: "f",
@@ -210,6 +227,13 @@ func TestPrepareRepairsHistories(t *testing.T) {
 		{
 			name:   "the assistant first",
 			target: with(chatTarget(), func(t *wire.Target) { t.Candidate.Protocol = ninelives.Gemini }),
+			in:     []ninelives.Message{ninelives.SystemText("x"), assistant(text("Welcome!")), hi},
+			want:   []ninelives.Message{ninelives.SystemText("x"), user(text("[The conversation begins with the assistant's message.]")), assistant(text("Welcome!")), hi},
+			note:   "begin",
+		},
+		{
+			name:   "the assistant first, where a server of Anthropic's protocol has refused it",
+			target: with(messagesTarget(), func(t *wire.Target) { t.Dialect.MergeRoles = true }),
 			in:     []ninelives.Message{ninelives.SystemText("x"), assistant(text("Welcome!")), hi},
 			want:   []ninelives.Message{ninelives.SystemText("x"), user(text("[The conversation begins with the assistant's message.]")), assistant(text("Welcome!")), hi},
 			note:   "begin",

@@ -201,11 +201,20 @@ func (p *preparer) idForm(id string) string {
 	if p.anthropic() {
 		form = strings.Map(nameRune, form)
 	}
-	if n := p.dialect.ToolIDMax; n > 0 && len(form) > n {
-		form = hash(id, n)
+	longest := p.dialect.ToolIDMax
+	if longest == 0 && p.candidate.Protocol == ninelives.OpenAIResponses {
+		longest = responsesIDMax
+	}
+	if longest > 0 && len(form) > longest {
+		form = hash(id, longest)
 	}
 	return form
 }
+
+// responsesIDMax is the longest call_id that the Responses protocol takes.
+//
+// Source: https://platform.openai.com/docs/api-reference/responses/create
+const responsesIDMax = 64
 
 // hash gives n hexadecimal digits that stand for s.
 func hash(s string, n int) string {
