@@ -209,11 +209,11 @@ func wild(pattern, name string) bool {
 	return strings.HasSuffix(name, parts[len(parts)-1])
 }
 
-// shown is untrusted text as it may stand in a line: short, and without control
-// characters.
+// shown is untrusted text as it may stand in a line: short, and without what
+// cannot be seen or turns the direction of writing.
 func shown(text string) string {
 	text = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {
+		if r == '\n' || r == '\t' || hidden(r) {
 			return ' '
 		}
 		return r

@@ -16,8 +16,9 @@ func isTerminal(w any) bool {
 }
 
 // visible replaces what a terminal would obey instead of showing: control
-// characters other than line feed and tab, and marks that turn the direction
-// of writing. A model's or a provider's words never steer the terminal.
+// characters other than line feed and tab, marks that turn the direction of
+// writing, and tags, which nobody sees. A model's or a provider's words never
+// steer the terminal.
 func visible(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -29,7 +30,7 @@ func visible(s string) string {
 			return 0x2400 + r // ␛ and its kin
 		case r == 0x7f:
 			return '␡'
-		case r >= 0x80 && r < 0xa0, r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069:
+		case r >= 0x80 && r < 0xa0, unicode.Is(unicode.Bidi_Control, r), r == 0x2028, r == 0x2029, r >= 0xe0000 && r <= 0xe007f:
 			return unicode.ReplacementChar
 		}
 		return r

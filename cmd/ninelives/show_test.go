@@ -14,11 +14,13 @@ import (
 
 func TestTerminalsAreNotSteered(t *testing.T) {
 	for in, want := range map[string]string{
-		"plain\n\ttext – é 猫":     "plain\n\ttext – é 猫",
-		"\x1b[2J\x1b]0;title\x07": "␛[2J␛]0;title␇",
-		"a\r\nb":                  "a\nb",
-		"\x00\x7f":                "␀␡",
-		"\u009b31m \u202eabc":     "\uFFFD31m \uFFFDabc",
+		"plain\n\ttext – é 猫":      "plain\n\ttext – é 猫",
+		"\x1b[2J\x1b]0;title\x07":  "␛[2J␛]0;title␇",
+		"a\r\nb":                   "a\nb",
+		"\x00\x7f":                 "␀␡",
+		"\u009b31m \u202eabc":      "\uFFFD31m \uFFFDabc",
+		"\u200e\u200f\u061c\u2067": "\uFFFD\uFFFD\uFFFD\uFFFD",
+		"a\u2028b\U000e0041c":      "a\uFFFDb\uFFFDc",
 	} {
 		if got := visible(in); got != want {
 			t.Errorf("%q is shown as %q, want %q", in, got, want)
