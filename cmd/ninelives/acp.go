@@ -104,7 +104,7 @@ func (p *process) acpHandle(ctx context.Context, kept *kept, w *work, o acp.Open
 		Model:   shop.chain.names()[0],
 		Notices: shop.notices(),
 		Switch: func(ctx context.Context, id string) error {
-			_, err := shop.swap(ctx, id)
+			_, _, err := shop.swap(ctx, id)
 			return err
 		},
 		Close: func() error { shop.close(); return nil },

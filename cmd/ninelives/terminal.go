@@ -53,7 +53,7 @@ func (p *process) terminal(ctx context.Context, w *work, id string) error {
 		_ = shop.agent.Recollect(recollecting)
 	}()
 	defer func() { stop(); <-recollected }()
-	return tui.Run(ctx, tui.Config{
+	left, err := tui.Run(ctx, tui.Config{
 		Session: session,
 		New:     func(ctx context.Context) (tui.Session, error) { return shop.agent.Open(ctx) },
 		Resume:  func(ctx context.Context, id string) (tui.Session, error) { return shop.resume(ctx, id) },
@@ -72,6 +72,10 @@ func (p *process) terminal(ctx context.Context, w *work, id string) error {
 		In:          p.stdin,
 		Out:         out,
 	})
+	if left != "" && kept.j != nil {
+		fmt.Fprintln(p.stderr, "go on with: ninelives resume "+left)
+	}
+	return err
 }
 
 // notices are what is said before anything else.
@@ -120,10 +124,10 @@ func (s *shop) modelNames() []string {
 	return append(s.chain.names(), slices.Sorted(maps.Keys(s.chain.config.Presets))...)
 }
 
-// permissionsText says what may be done without asking.
+// permissionsText says what the configuration and the flags let be done without asking.
 func (s *shop) permissionsText() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "mode %s, profile %s", s.settings.Permissions.Mode, s.settings.Permissions.Profile)
+	fmt.Fprintf(&b, "profile %s", s.settings.Permissions.Profile)
 	for _, r := range s.settings.Permissions.Rules {
 		fmt.Fprintf(&b, "\n%s %s", r.Action, oneLine(r.Tool))
 		if r.Target != "" {

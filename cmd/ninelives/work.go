@@ -302,22 +302,23 @@ func (s *shop) close() {
 	s.closers = nil
 }
 
-// swap exchanges the model from the next turn on.
-func (s *shop) swap(ctx context.Context, name string) (changed bool, err error) {
+// swap exchanges the model from the next turn on. Warnings are what is to be
+// known about the new one.
+func (s *shop) swap(ctx context.Context, name string) (changed bool, warnings []string, err error) {
 	choice := s.work.choice
 	choice.model, choice.fallbacks = name, nil
 	chain, err := s.p.open(ctx, choice, demoCoder)
 	if err != nil {
-		return false, err
+		return false, nil, err
 	}
 	changed, err = s.agent.Swap(chain.signature(), func() (ninelives.Model, error) { return chain.healed(0), nil })
 	if err != nil || !changed {
 		chain.close()
-		return changed, err
+		return changed, nil, err
 	}
 	s.closers = append(s.closers, chain.close) // a turn that runs still asks the old one
 	s.chain = chain
-	return true, nil
+	return true, chain.warnings, nil
 }
 
 // workDirectory is the directory that is worked in, absolute and as it is

@@ -30,13 +30,14 @@ func (d *dialog) takes(now, lastKey time.Time) bool {
 	return d.reason != nil || now.Sub(d.since) >= settle && now.Sub(lastKey) >= settle
 }
 
-// dialogKey answers the first dialog. The default is no.
-func (u *ui) dialogKey(k tea.KeyPressMsg, name string) []any {
+// dialogKey answers the first dialog. The default is no. What is no answer is
+// left to the input (done is false): so nothing of a line that is typed meanwhile is lost.
+func (u *ui) dialogKey(k tea.KeyPressMsg, name string) (done bool, effects []any) {
 	d := &u.dialogs[0]
 	if d.reason != nil {
 		switch name {
 		case "enter", "kpenter":
-			return u.answer(agent.Decision{Reply: agent.ReplyNo, Text: strings.TrimSpace(d.reason.text())}, false)
+			return true, u.answer(agent.Decision{Reply: agent.ReplyNo, Text: strings.TrimSpace(d.reason.text())}, false)
 		case "esc":
 			d.reason = nil
 		default:
@@ -44,30 +45,36 @@ func (u *ui) dialogKey(k tea.KeyPressMsg, name string) []any {
 				d.reason.insert(k.Text)
 			}
 		}
-		return nil
+		return true, nil
 	}
+	enter := name == "enter" || name == "kpenter"
 	switch {
+	case enter && !u.ed.empty():
+		return false, nil
 	case d.grant != nil && name == "y":
-		return u.answer(agent.Decision{}, true)
-	case d.grant != nil && (name == "n" || name == "enter" || name == "esc"):
-		return u.answer(agent.Decision{}, false)
+		return true, u.answer(agent.Decision{}, true)
+	case d.grant != nil && (name == "n" || name == "esc" || enter):
+		return true, u.answer(agent.Decision{}, false)
 	case d.grant != nil:
+		return u.picker != nil, nil
 	case name == "y":
-		return u.answer(agent.Decision{Reply: agent.ReplyOnce}, false)
+		return true, u.answer(agent.Decision{Reply: agent.ReplyOnce}, false)
 	case name == "a" && d.question.Verdict.Offer != nil:
-		return u.answer(agent.Decision{Reply: agent.ReplyAlways}, false)
+		return true, u.answer(agent.Decision{Reply: agent.ReplyAlways}, false)
 	case name == "n":
 		d.reason = &editor{}
-	case name == "enter", name == "kpenter":
-		return u.answer(agent.Decision{Reply: agent.ReplyNo}, false)
+	case enter:
+		return true, u.answer(agent.Decision{Reply: agent.ReplyNo}, false)
 	case name == "s", name == "esc":
-		return u.answer(agent.Decision{Reply: agent.ReplyStop}, false)
+		return true, u.answer(agent.Decision{Reply: agent.ReplyStop}, false)
 	case name == "down":
 		d.scroll++
 	case name == "up":
 		d.scroll = max(0, d.scroll-1)
+	default:
+		return u.picker != nil, nil // a list stands behind the dialog
 	}
-	return nil
+	return true, nil
 }
 
 func (u *ui) answer(decision agent.Decision, granted bool) []any {
@@ -121,7 +128,11 @@ func (u *ui) dialogView(room int) (lines []string, cursor *position) {
 	case !d.takes(u.now, u.lastKey):
 		foot = []string{p.dim(cut("… (keys still go to the input line)", w))}
 	default:
-		foot = wrap(strings.Join(keys, "  ")+p.dim("  Enter: no"), w)
+		enter := "  Enter: no"
+		if !u.ed.empty() {
+			enter = "  Enter sends the line"
+		}
+		foot = wrap(strings.Join(keys, "  ")+p.dim(enter), w)
 	}
 	space := max(room-len(head)-len(foot), 1)
 	if len(body) > space {

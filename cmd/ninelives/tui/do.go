@@ -231,13 +231,13 @@ func (d *driver) model(name string) any {
 		if len(d.cfg.Models) == 0 {
 			return note("the model is %s; /model NAME switches it", d.look().Model)
 		}
-		p := picker{title: "Model (now " + oneLine(d.look().Model) + ")", choose: func(_ *ui, value string) []any { return []any{do{"model", value}} }}
+		p := picker{title: "Model (now " + oneLine(d.look().Model) + "; /model NAME takes any)", choose: func(_ *ui, value string) []any { return []any{do{"model", value}} }}
 		for _, m := range d.cfg.Models {
 			p.items = append(p.items, item{text: oneLine(m), value: m})
 		}
 		return chosen{p}
 	}
-	changed, err := d.cfg.Switch(d.ctx, name)
+	changed, warnings, err := d.cfg.Switch(d.ctx, name)
 	if err != nil {
 		return failure("the model stays", err)
 	}
@@ -246,7 +246,11 @@ func (d *driver) model(name string) any {
 	if !changed {
 		word = fmt.Sprintf("%s is in use already", oneLine(name))
 	}
-	return told{blocks: []block{{kind: blockNote, head: word}}, standing: &st}
+	blocks := []block{{kind: blockNote, head: word}}
+	for _, w := range warnings {
+		blocks = append(blocks, block{kind: blockWarning, head: w})
+	}
+	return told{blocks: blocks, standing: &st}
 }
 
 // change puts another session in the place of this one, which is closed. If
@@ -324,13 +328,17 @@ func (d *driver) rewind(session Session, args string) any {
 
 // permissions says what may be done without asking.
 func (d *driver) permissions(session Session) any {
-	if d.cfg.Permissions != nil {
-		return d.text("permissions", d.cfg.Permissions)
-	}
 	text := "mode " + string(session.Status().Mode) + " (Shift-Tab or /permissions MODE changes it)"
+	if d.cfg.Permissions != nil {
+		configured, err := d.cfg.Permissions(d.ctx)
+		if err != nil {
+			return failure("/permissions failed", err)
+		}
+		text += "\n" + configured
+	}
 	if state := session.State(); state != nil {
 		for _, r := range state.Rules() {
-			text += "\n" + string(r.Action) + " " + ruleLine(&r)
+			text += "\n" + string(r.Action) + " " + ruleLine(&r) + " (you said so in this session)"
 		}
 	}
 	return note("%s", text)

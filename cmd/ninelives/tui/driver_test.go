@@ -37,7 +37,7 @@ func newWheel(t *testing.T, cfg Config) *wheel {
 	w := &wheel{driver: newDriver(t.Context(), cfg), told: make(chan any, 1000)}
 	w.tell = func(msg any) { w.told <- msg }
 	t.Cleanup(func() {
-		if err := w.end(); err != nil {
+		if _, err := w.end(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -69,18 +69,21 @@ func TestEveryCommandDoesItsThingOrSaysWhyNot(t *testing.T) {
 		Resume:   func(_ context.Context, id string) (Session, error) { return nil, errors.New("process 42 holds it") },
 		Sessions: func(context.Context) ([]Listed, error) { return []Listed{{ID: "s1"}, {ID: "s0", Title: "older"}}, nil },
 		Models:   []string{"sim/coder", "sim/thinker"},
-		Switch: func(_ context.Context, name string) (bool, error) {
+		Switch: func(_ context.Context, name string) (bool, []string, error) {
 			if name == "bad" {
-				return false, errors.New("there is no model bad")
+				return false, nil, errors.New("there is no model bad")
 			}
-			return name != "sim/coder", nil
+			if name == "sim/coder" {
+				return false, nil, nil
+			}
+			return true, []string{"its window is a guess"}, nil
 		},
 		Memory: func(context.Context) (string, error) { return "AGENTS.md\n", nil },
 		MCP:    func(context.Context) (string, error) { return "", nil },
 	}
 	for _, c := range []struct{ command, full, bare string }{
-		{"model", "Model (now sim/coder)\nsim/coder (sim/coder)\nsim/thinker (sim/thinker)", "/model is not set up here"},
-		{"model sim/thinker", "sim/thinker answers from the next turn on", "/model is not set up here"},
+		{"model", "Model (now sim/coder; /model NAME takes any)\nsim/coder (sim/coder)\nsim/thinker (sim/thinker)", "/model is not set up here"},
+		{"model sim/thinker", "sim/thinker answers from the next turn on\nits window is a guess", "/model is not set up here"},
 		{"model sim/coder", "sim/coder is in use already", "/model is not set up here"},
 		{"model bad", "the model stays: there is no model bad", "/model is not set up here"},
 		{"sessions", "Sessions\nolder (s0)", "/resume is not set up here"},
@@ -396,7 +399,7 @@ func TestWithoutATerminalItSaysWhatToUse(t *testing.T) {
 	defer in.Close()
 	defer out.Close()
 	s := newScripted("s1", nil)
-	if err := Run(t.Context(), Config{Session: s, In: in, Out: out}); !errors.Is(err, ErrNoTerminal) || !s.closed {
+	if _, err := Run(t.Context(), Config{Session: s, In: in, Out: out}); !errors.Is(err, ErrNoTerminal) || !s.closed {
 		t.Errorf("%v, closed %v", err, s.closed)
 	}
 }

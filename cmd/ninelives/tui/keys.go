@@ -41,7 +41,9 @@ func (u *ui) key(k tea.KeyPressMsg) []any {
 		return []any{cycle{}}
 	}
 	if len(u.dialogs) > 0 && u.dialogs[0].takes(u.now, last) {
-		return u.dialogKey(k, name)
+		if done, effects := u.dialogKey(k, name); done {
+			return effects
+		}
 	}
 	if u.picker != nil {
 		return u.pickerKey(k, name)
@@ -70,6 +72,9 @@ func (u *ui) key(k tea.KeyPressMsg) []any {
 		}
 		u.ed.delete()
 	case "ctrl+r":
+		if len(u.dialogs) > 0 { // it would open behind
+			return nil
+		}
 		u.picker = historyPicker(&u.hist, u.ed.text())
 		return nil
 	case "up":

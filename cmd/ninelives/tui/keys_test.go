@@ -214,6 +214,30 @@ func TestKeysThatWereMeantForTheInputAnswerNothing(t *testing.T) {
 	g.wantEffects(g.press("'y"), answer{id: 1, decision: agent.Decision{Reply: agent.ReplyOnce}})
 }
 
+func TestWhatIsNoAnswerToAQuestionGoesToTheInput(t *testing.T) {
+	g := newGlass(t, 80, 24)
+	g.begin("work")
+	g.do(ask(1, nil))
+	g.after(time.Second)
+	g.wantEffects(g.press("'/"))
+	g.after(time.Second)
+	if !strings.Contains(g.screen(), "[s] stop  Enter sends the line\n› /") {
+		t.Errorf("the screen does not say what Enter does:\n%s", g.screen())
+	}
+	g.press("'permissions plan")
+	g.after(time.Second)
+	g.wantEffects(g.press("enter"), remember{"/permissions plan"}, do{"permissions", "plan"})
+	if len(g.u.dialogs) != 1 {
+		t.Errorf("the question was answered")
+	}
+	g.press("ctrl+r")
+	if g.u.picker != nil {
+		t.Errorf("a list has opened behind the question")
+	}
+	g.after(time.Second)
+	g.wantEffects(g.press("enter"), answer{id: 1, decision: agent.Decision{Reply: agent.ReplyNo}})
+}
+
 func TestQuestionsAreAskedOneAfterTheOther(t *testing.T) {
 	g := newGlass(t, 80, 24)
 	g.begin("work")

@@ -46,10 +46,12 @@ type Config struct {
 	// Sessions lists the sessions that can be taken up, the newest first.
 	Sessions func(ctx context.Context) ([]Listed, error)
 	// Switch makes a model the one of the turns to come; changed is false if it
-	// is already. Models are the names that are offered.
-	Switch func(ctx context.Context, name string) (changed bool, err error)
+	// is already. Warnings are what is to be known about it. Models are the names
+	// that are offered.
+	Switch func(ctx context.Context, name string) (changed bool, warnings []string, err error)
 	Models []string
-	// Permissions, Memory and MCP are the texts of the commands of these names.
+	// Memory and MCP are the texts of the commands of these names, Permissions is
+	// what the configuration says of them, beside the session's mode and rules.
 	Permissions func(ctx context.Context) (string, error)
 	Memory      func(ctx context.Context) (string, error)
 	MCP         func(ctx context.Context) (string, error)
@@ -91,19 +93,24 @@ var ErrNoTerminal = errors.New("the terminal UI needs a terminal for input and o
 
 // Run shows the session until the user leaves or the context ends, which is an
 // error only if something failed. The terminal is restored in every case; a
-// turn that runs is stopped, and its work is kept.
-func Run(ctx context.Context, cfg Config) (err error) {
+// turn that runs is stopped, and its work is kept. It gives the id of the
+// session that was left, if anything was said in it.
+func Run(ctx context.Context, cfg Config) (left string, err error) {
 	cfg.Env = append([]string(nil), cfg.Env...)
 	if len(cfg.Env) == 0 {
 		cfg.Env = os.Environ()
 	}
 	d := newDriver(ctx, cfg)
-	defer func() { err = cmp.Or(err, d.end()) }()
+	defer func() {
+		var ended error
+		left, ended = d.end()
+		err = cmp.Or(err, ended)
+	}()
 	if !isatty.IsTerminal(cfg.In.Fd()) || !isatty.IsTerminal(cfg.Out.Fd()) {
-		return ErrNoTerminal
+		return "", ErrNoTerminal
 	}
 	if term := environ(cfg.Env, "TERM"); runtime.GOOS != "windows" && (term == "dumb" || term == "") {
-		return d.lines()
+		return "", d.lines()
 	}
 	d.ui.paint.on = colorprofile.Detect(cfg.Out, cfg.Env) >= colorprofile.ANSI
 	d.out = &screen{file: cfg.Out}
@@ -124,13 +131,13 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	d.out.flush()
 	switch {
 	case d.failure != nil:
-		return d.failure
+		return "", d.failure
 	case ctx.Err() != nil || d.ui.quitting:
-		return nil
+		return "", nil
 	case err != nil:
-		return fmt.Errorf("the terminal has gone: %w", err)
+		return "", fmt.Errorf("the terminal has gone: %w", err)
 	}
-	return nil
+	return "", nil
 }
 
 func environ(env []string, name string) string {
@@ -358,8 +365,9 @@ func (d *driver) command(effect any) tea.Cmd {
 	}
 }
 
-// end stops what runs, and keeps what was not sent.
-func (d *driver) end() error {
+// end stops what runs, and keeps what was not sent. It gives the session's id
+// if anything was said in it.
+func (d *driver) end() (left string, err error) {
 	d.mu.Lock()
 	session, over, cancel := d.session, d.over, d.cancel
 	for _, stop := range d.shells {
@@ -375,7 +383,6 @@ func (d *driver) end() error {
 			<-over
 		}
 	}
-	var err error
 	if d.cfg.History != "" && d.ui.w > 0 {
 		d.drafts.set(d.ui.unsent())
 		if saved := d.drafts.save(d.cfg.History, d.cfg.Directory); saved != nil {
@@ -385,7 +392,10 @@ func (d *driver) end() error {
 	if d.root != nil {
 		d.root.Close()
 	}
-	return cmp.Or(err, session.Close())
+	if st := session.Status(); st.Turn > 0 || st.Waiting > 0 {
+		left = session.ID()
+	}
+	return left, cmp.Or(err, session.Close())
 }
 
 // batch gathers the events of a turn, so that a frame's worth of them is one

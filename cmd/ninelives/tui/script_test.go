@@ -246,7 +246,7 @@ func program() int {
 	if end := os.Getenv("TUI_TEST_FAILED"); end != "" {
 		first.st.Failed = &agent.End{Turn: 1, Reason: agent.ReasonInterrupted, FailedTurn: true, Message: end}
 	}
-	err := Run(ctx, Config{
+	left, err := Run(ctx, Config{
 		Session: first, Asker: asker, Directory: dir, History: os.Getenv("TUI_TEST_PROGRAM"),
 		In: os.Stdin, Out: os.Stdout, Models: []string{"sim/coder", "sim/thinker"}, Notices: []string{"! the built-in simulator answers"},
 		New:    func(context.Context) (Session, error) { return newScripted("s-second", asker), nil },
@@ -254,20 +254,20 @@ func program() int {
 		Sessions: func(context.Context) ([]Listed, error) {
 			return []Listed{{ID: "s-old", Title: "an old one", Note: "yesterday"}}, nil
 		},
-		Switch: func(_ context.Context, name string) (bool, error) {
+		Switch: func(_ context.Context, name string) (bool, []string, error) {
 			if name == "panic" {
 				panic("a mistake")
 			}
 			if !strings.HasPrefix(name, "sim/") {
-				return false, errors.New("there is no such model")
+				return false, nil, errors.New("there is no such model")
 			}
-			return true, nil
+			return true, nil, nil
 		},
 	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "tui:", err)
 		return 1
 	}
-	fmt.Println("left well")
+	fmt.Println("left " + left + " well")
 	return 0
 }

@@ -94,7 +94,7 @@ sim/coder · ask · 12.3k (6% of 200k) · $0.042`)
 	p.Send("/stat")
 	p.Wait("session    s-first")
 	p.Send("/quit")
-	p.Wait("left well\nexit=0\n$")
+	p.Wait("left s-first well\nexit=0\n$")
 	p.Cooked()
 }
 
@@ -150,7 +150,7 @@ func TestInATerminalItSuspendsAndComesBack(t *testing.T) {
 		return strings.HasSuffix(s, rule+"\n›\nsim/coder · ask · 12.3k (6% of 200k) · $0.042")
 	})
 	p.Press("C-d")
-	p.Wait("left well")
+	p.Wait("left  well")
 	p.Cooked()
 }
 

@@ -234,7 +234,10 @@ func (u *ui) chips() []string {
 	var lines []string
 	for _, q := range u.standing.queued {
 		mark := "queued: "
-		if q.via == agent.ViaSteer {
+		switch {
+		case u.turn == nil:
+			mark = "waits for a turn: "
+		case q.via == agent.ViaSteer:
 			mark = "goes into the turn: "
 		}
 		lines = append(lines, u.paint.dim(cut("▸ "+mark+oneLine(q.text), w)))
