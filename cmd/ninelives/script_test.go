@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,6 +28,10 @@ import (
 func TestMain(m *testing.M) {
 	if forSupervisor() { // of a command of the agent in a script
 		main()
+	}
+	// Scripts wait more than they work: two of them at once leave a small machine idle.
+	if f := flag.Lookup("test.parallel"); f != nil && runtime.GOMAXPROCS(0) < 8 {
+		_ = f.Value.Set("8")
 	}
 	testscript.Main(m, map[string]func(){"ninelives": main, "adder": adder})
 }
