@@ -53,7 +53,7 @@ func (t *turn) ask(a Action) error {
 	if notices := worthKeeping(got.notices); len(notices) > 0 {
 		told = append(told, Healing{Turn: number, Purpose: a.Purpose, Notices: notices})
 	}
-	var answer Answer
+	answer := Answer{Turn: number, Step: step, Purpose: a.Purpose} // of a failed request its place alone
 	if got.err == nil {
 		resp := got.resp
 		answer = Answer{

@@ -31,7 +31,10 @@ type Hook struct {
 
 	// BeforeModel may change the request, which is a copy.
 	BeforeModel func(ctx context.Context, p Purpose, req *ninelives.Request)
-	AfterModel  func(ctx context.Context, a Answer, err error)
+	// AfterModel is told of the answer; with an error a has the turn, the step
+	// and the purpose of the request, and what it cost as far as that is known.
+	// A summary (PurposeCompact) is told of before its compaction is durable.
+	AfterModel func(ctx context.Context, a Answer, err error)
 
 	// BeforeTool may block the call; Intervention.Note is then its result.
 	BeforeTool func(ctx context.Context, c *tool.Call, spec tool.Spec) Intervention

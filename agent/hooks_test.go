@@ -174,3 +174,64 @@ func TestBeforeModelChangesTheRequestAndNotTheHistory(t *testing.T) {
 		t.Errorf("the history says %q", got)
 	}
 }
+
+// Whoever counts requests or opens a span for each needs the end of every one:
+// of those that fail and of summaries too.
+func TestEveryRequestThatBeginsIsToldToEnd(t *testing.T) {
+	var story strings.Builder
+	for n := range 150 {
+		fmt.Fprintf(&story, "Cat %d sat on mat %d and looked at moon %d. ", n, n*n, n+7)
+	}
+	long := strings.TrimSpace(story.String())
+	summary := says("They spoke of cats.")
+	panics := func(context.Context, *ninelives.Request, func(ninelives.Event, error) bool) { panic("out of memory") }
+	for _, c := range []struct {
+		scene scene
+		end   string
+	}{
+		{summary, "compact 0: They spoke of cats. <nil>"},
+		{fails(ninelives.ClassAuth, "no key"), "compact 0:  auth: no key"},
+		{ends(ninelives.FinishLength, ninelives.Text{Text: "They"}), "compact 0:  the summary is not whole (length)"},
+		{panics, "compact 0:  unknown: the model panicked: out of memory"},
+	} {
+		var s *Session
+		var got []string
+		m := plays(says(long), says(long), says(long), says(long), fails(ninelives.ClassAuth, "no key"), c.scene)
+		s = opened(t, m, Hooks(Hook{
+			BeforeModel: func(ctx context.Context, p Purpose, _ *ninelives.Request) {
+				if id, _ := Whose(ctx); id != s.ID() {
+					t.Errorf("it is asked for the session %q", id)
+				}
+				got = append(got, string(p))
+			},
+			AfterModel: func(ctx context.Context, a Answer, err error) {
+				id, turn := Whose(ctx)
+				if id != s.ID() || turn != a.Turn {
+					t.Errorf("it ends for %q, turn %d, and is of turn %d", id, turn, a.Turn)
+				}
+				text := a.Message.Text()
+				if text == long {
+					text = "…"
+				}
+				got = append(got, fmt.Sprintf("%s %d: %s %v", a.Purpose, a.Step, text, err))
+			},
+		}))
+		for range 4 {
+			turned(t, s, "Tell me more.")
+		}
+		turned(t, s, "go on")
+		if _, err := s.Compact(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		answered := []string{"step", "step 1: … <nil>"}
+		want := slices.Concat(answered, answered, answered, answered, []string{"step", "step 1:  auth: no key", "compact", c.end})
+		if len(got) < len(want) || !slices.Equal(got[:len(want)], want) {
+			t.Errorf("got %q\nwant %q", got, want)
+		}
+		for i := 0; i < len(got); i += 2 {
+			if i+1 == len(got) || !strings.HasPrefix(got[i+1], got[i]+" ") {
+				t.Errorf("%q has no end: %q", got[i], got)
+			}
+		}
+	}
+}

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"time"
 
 	ninelives "github.com/ninelives-ai/ninelives"
 )
@@ -10,7 +11,7 @@ import (
 // Compact makes the context smaller now. It fails with ErrBusy during a turn.
 func (s *Session) Compact(ctx context.Context) (Compaction, error) {
 	t := &turn{s: s, a: s.a, set: s.a.settings, yield: func(Event, error) bool { return true }, stopAt: -1}
-	t.ctx, t.cancel = context.WithCancelCause(ctx)
+	t.ctx, t.cancel = context.WithCancelCause(For(ctx, s.ID(), 0))
 	defer t.cancel(nil)
 	free, err := s.occupy(nil)
 	if err != nil {
@@ -87,11 +88,6 @@ func (t *turn) shrink(ctx context.Context, why string, force bool) (Compaction, 
 
 // summarise asks the model of the turn for a summary.
 func (t *turn) summarise(ctx context.Context, messages []ninelives.Message, instruction string) (text string, cost float64, notices []ninelives.Notice, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = caught("the model", r)
-		}
-	}()
 	req := &ninelives.Request{
 		Messages: append([]ninelives.Message{ninelives.SystemText(instruction)}, messages...),
 		Buffered: true,
@@ -101,27 +97,54 @@ func (t *turn) summarise(ctx context.Context, messages []ninelives.Message, inst
 			t.guard(h, "BeforeModel", func() { h.BeforeModel(ctx, PurposeCompact, req) })
 		}
 	}
+	a, notices, err := t.summary(ctx, req)
+	for i := range t.a.hooks {
+		if h := &t.a.hooks[i]; h.AfterModel != nil {
+			t.guard(h, "AfterModel", func() { h.AfterModel(ctx, a, err) })
+		}
+	}
+	if err != nil {
+		return "", a.Cost, notices, err
+	}
+	return a.Message.Text(), a.Cost, notices, nil
+}
+
+// summary makes the request. An answer that cannot be taken is an error, with
+// what it cost.
+func (t *turn) summary(ctx context.Context, req *ninelives.Request) (a Answer, notices []ninelives.Notice, err error) {
+	_, a.Turn = Whose(ctx)
+	a.Purpose = PurposeCompact
+	began := time.Now()
+	defer func() {
+		a.Took = time.Since(began)
+		if r := recover(); r != nil {
+			err = caught("the model", r)
+		}
+	}()
 	for ev, err := range t.model.Stream(ctx, req) {
 		if err != nil {
-			return "", 0, notices, err
+			return a, notices, err
 		}
 		switch e := ev.(type) {
 		case ninelives.Notice:
 			notices = append(notices, e)
 		case ninelives.Done:
-			if e.Response == nil {
-				return "", 0, notices, errNoResponse
+			resp := e.Response
+			if resp == nil {
+				return a, notices, errNoResponse
 			}
-			cost = priceOf(t.model, e.Response.Candidate).Cost(e.Response.Usage)
-			if f := assess(req, e.Response); f != nil {
-				return "", cost, notices, f
+			a.Finish, a.Usage, a.Cost = resp.Finish, resp.Usage, priceOf(t.model, resp.Candidate).Cost(resp.Usage)
+			a.Candidate, a.IsFallback, a.Attempts, a.Warnings = resp.Candidate, resp.IsFallback, resp.Attempts, resp.Warnings
+			if f := assess(req, resp); f != nil {
+				return a, notices, f
 			}
-			switch e.Response.Finish {
+			switch resp.Finish {
 			case ninelives.FinishLength, ninelives.FinishRefusal:
-				return "", cost, notices, fmt.Errorf("the summary is not whole (%s)", e.Response.Finish)
+				return a, notices, fmt.Errorf("the summary is not whole (%s)", resp.Finish)
 			}
-			return e.Response.Text(), cost, notices, nil
+			a.Message = resp.Message
+			return a, notices, nil
 		}
 	}
-	return "", 0, notices, errNoResponse
+	return a, notices, errNoResponse
 }
