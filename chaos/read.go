@@ -116,6 +116,9 @@ func read(r *http.Request, body []byte) (*ask, error) {
 	for _, t := range a.turns {
 		a.tokens += len(t.text)/4 + 4
 	}
+	for _, t := range list(a.body["tools"]) { // what models read of them, too
+		a.tokens += len(valueJSON(t)) / 4
+	}
 	for _, m := range a.conversation() {
 		for _, p := range m.of(partCall) {
 			a.tokens += len(p.arguments) / 4
