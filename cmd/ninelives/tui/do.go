@@ -346,8 +346,10 @@ func (d *driver) permissions(session Session) any {
 
 func undoBlocks(u agent.Undo, verb string) []block {
 	var paths []string
-	for _, c := range u.Changes {
-		paths = append(paths, c.Path)
+	for _, c := range u.Changes { // a file that was changed twice is there twice
+		if !slices.Contains(paths, c.Path) {
+			paths = append(paths, c.Path)
+		}
 	}
 	blocks := []block{{kind: blockNote, head: fmt.Sprintf("turn %d is %s: %s", u.Turn, verb, strings.Join(paths, ", "))}}
 	if len(paths) == 0 {

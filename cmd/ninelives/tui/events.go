@@ -357,7 +357,14 @@ func compactedBlock(c agent.Compaction) block {
 	if c.Strike {
 		return block{kind: blockNote, head: fmt.Sprintf("the context was not made smaller: a summary would have saved too little (%s tokens)", count(c.Before))}
 	}
-	return block{kind: blockNote, head: fmt.Sprintf("the context was made smaller, from %s to %s tokens: %s", tokens(c.Before), tokens(c.After), why)}
+	before, after := tokens(c.Before), tokens(c.After)
+	if before == after {
+		before, after = count(c.Before), count(c.After)
+	}
+	if c.After >= c.Before {
+		return block{kind: blockNote, head: fmt.Sprintf("the context was not made smaller: of its %s tokens nothing can be left out", before)}
+	}
+	return block{kind: blockNote, head: fmt.Sprintf("the context was made smaller, from %s to %s tokens: %s", before, after, why)}
 }
 
 // finished takes the end of a turn in. An error is for what no turn ends in.
@@ -386,7 +393,11 @@ func (u *ui) finished(err error) {
 	case e.Reason == agent.ReasonCanceled:
 		word := "you stopped the turn; what was done stays done"
 		if t.dropped > 0 {
-			word += fmt.Sprintf("; %s that waited begins no turn, but the model will read it", plural(t.dropped, "message"))
+			verb, it := "begins", "it"
+			if t.dropped > 1 {
+				verb, it = "begin", "them"
+			}
+			word += fmt.Sprintf("; %s that waited %s no turn, but the model will read %s", plural(t.dropped, "message"), verb, it)
 		}
 		u.print(block{kind: blockWarning, head: word})
 	case e.Reason == agent.ReasonRefused:

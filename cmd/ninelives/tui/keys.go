@@ -19,6 +19,13 @@ func (u *ui) key(k tea.KeyPressMsg) []any {
 	if k.Text != "" || name == "enter" {
 		u.lastKey = u.now
 	}
+	if name != "ctrl+c" { // the second of two is the next key
+		u.lastCtrlC = time.Time{}
+	}
+	if name != "esc" {
+		u.lastEsc = time.Time{}
+	}
+	u.hintEnd = time.Time{}
 	switch name {
 	case "ctrl+c":
 		return u.ctrlC()

@@ -89,6 +89,9 @@ func (d *driver) lines() error {
 			return fmt.Errorf("the terminal has gone: %w", l.err)
 		}
 	}
+	if l.ready {
+		l.write("\n")
+	}
 	return nil
 }
 
@@ -182,7 +185,7 @@ func (l *lineUI) show() {
 		}
 		return
 	}
-	if u.turn == nil && u.shells == 0 {
+	if u.turn == nil && u.shells == 0 && !u.quitting {
 		if text := u.ed.text(); text != "" { // put back, or a draft
 			l.print("(not sent: " + oneLine(text) + ")")
 			u.ed.set("")

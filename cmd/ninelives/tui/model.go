@@ -263,7 +263,7 @@ func (u *ui) offer() {
 		return
 	}
 	why, kind := endLine(e)+" – ", blockWarning
-	if n := len(u.said.blocks); n > 0 && u.said.blocks[n-1].head == endLine(e) {
+	if n := len(u.said.blocks); n > 0 && oneLine(u.said.blocks[n-1].head) == endLine(e) {
 		why = "" // it was just said
 	}
 	how := "press r to go on"
