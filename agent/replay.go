@@ -34,11 +34,17 @@ func Replay(entries []journal.Entry) (list []Replayed, err error) {
 	// What the driver may have been told: it asked before or after whatever
 	// came from outside between two entries of its own.
 	var said []Action
+	last := int64(0)
 	for _, e := range entries {
 		entry, err := Decode(e)
 		if err != nil {
 			return list, err
 		}
+		if e.Seq > last+1 {
+			s.lose()
+			said = append(said[:0], decide(s, s.last))
+		}
+		last = e.Seq
 		if r, decided := replayed(s, entry, said); decided {
 			if a, ok := entry.(Answer); ok && r.Agrees && a.Request != "" && a.Request != s.printed(&print, a.Inputs) {
 				r.Agrees, r.Decided = false, r.Decided+", but of other messages"

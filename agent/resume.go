@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,16 +35,27 @@ func (a *Agent) Resume(ctx context.Context, id string) (*Session, error) {
 func (a *Agent) taken(ctx context.Context, log recorder, entries []journal.Entry, damaged []journal.Damage) *Session {
 	s := &Session{a: a, log: log, st: &State{}, damaged: damaged}
 	s.head = journal.Head{State: "open", Labels: map[string]string{}}
+	last := int64(0)
 	for _, e := range entries {
 		entry, err := Decode(e)
+		if e.Seq > last+1 || err != nil {
+			s.st.lose()
+		}
+		last = e.Seq
 		if err != nil {
-			s.damaged = append(s.damaged, journal.Damage{Session: log.ID(), Seq: int(e.Seq), Err: err})
+			s.damaged = append(s.damaged, journal.Damage{Session: log.ID(), Seq: int(last), Err: err})
 			continue
 		}
 		s.st.add(e.At, entry)
 		s.lead(entry)
 	}
+	if slices.ContainsFunc(damaged, func(d journal.Damage) bool { return int64(d.Seq) > last }) {
+		s.st.lose()
+	}
 	s.headNew = false
+	if n := s.st.gaps; n > 0 && !s.st.knows(gapsNote(n)) {
+		s.noteLocked(gapsNote(n)) // nobody else has the session yet
+	}
 	s.dir = s.st.opening.Directory
 	if s.dir == "" {
 		s.dir = a.dir

@@ -47,6 +47,7 @@ type State struct {
 	undone    []int // turns whose changes were taken back, the last one last
 	todo      []tool.Task
 	last      time.Time // of the last entry
+	gaps      int       // places where entries are missing
 }
 
 // compacted is a compaction that was taken, and how long the history was then.
