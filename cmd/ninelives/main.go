@@ -17,6 +17,7 @@
 //	run.go      run: a task without a terminal; runshow.go and runlines.go tell it
 //	terminal.go the agent in the terminal (package tui), resume
 //	work.go     an agent with everything that it works with
+//	telemetry.go what the environment's collector is told of it
 //	sessions.go sessions, replay
 //	acp.go      acp: the agent for editors (package acp)
 //	trust.go    trust: what a project's configuration may set

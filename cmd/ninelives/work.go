@@ -163,6 +163,7 @@ func (w *work) open(ctx context.Context, p *process, kept *kept, tune func(*agen
 		}
 		options = append(options, agent.Hooks(hooks))
 	}
+	options = append(options, s.telemetry(ctx)...)
 	if w.remember {
 		s.memory = agent.NewMemory(func() ninelives.Model { return s.agent.Model() }, agent.MemoryDirsOf(s.directory, home), s.settings.Memory)
 		s.closers = append(s.closers, func() { _ = s.memory.Close() })
