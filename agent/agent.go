@@ -49,6 +49,7 @@ type Agent struct {
 	save     func(text string) (path string, err error)
 	memory   *Memory
 	version  string
+	reads    bool // a subagent that only reads
 
 	mu        sync.Mutex // guards what follows
 	model     ninelives.Model

@@ -21,6 +21,8 @@ type job struct {
 	judged  tool.Permissions // what it was judged under
 	verdict tool.Verdict
 	mark    []byte
+	counted bool  // by the guard, before a crash
+	child   *pool // of the subagent that it started
 }
 
 func (j *job) call(t *turn, turn int) *tool.Call {
@@ -62,11 +64,22 @@ func (t *turn) runCalls(ids []string) error {
 	}
 	for i, e := range t.runBatch(batch, turn) {
 		t.answer(e)
+		t.recorded(batch[i])
 		if err := t.afterTool(batch[i], e, turn); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// recorded notes that the turn's own record has what a subagent has used.
+func (t *turn) recorded(j *job) {
+	if j.child == nil {
+		return
+	}
+	t.s.mu.Lock()
+	defer t.s.mu.Unlock()
+	t.s.pool.set(t.s.st.spent(), j.child)
 }
 
 // answer stages the result of a call.
@@ -88,10 +101,10 @@ func (t *turn) batch(ids []string) (batch []*job, err error) {
 	t.s.mu.Lock()
 	st := t.s.st
 	tally := st.tally(now()).Clone()
-	var calls []ninelives.ToolCall
+	var calls []pendingCall
 	for _, id := range ids {
 		if c, ok := st.pending(id); ok {
-			calls = append(calls, c.ToolCall)
+			calls = append(calls, c)
 		}
 	}
 	t.s.mu.Unlock()
@@ -100,31 +113,30 @@ func (t *turn) batch(ids []string) (batch []*job, err error) {
 		if len(batch) > 0 && (e == nil || !e.spec.ReadOnly) {
 			return batch, nil
 		}
-		j, refused := t.prepare(c, e, unknown)
+		j, refused := t.prepare(c.ToolCall, e, unknown)
 		if refused != nil {
 			t.answer(*refused)
 			continue
 		}
-		rule := t.set.Guard.BeforeCall(&tally, j.Name, changedPaths(j.needs), now())
+		j.counted = c.counted
+		rule := t.before(&tally, j)
 		for rule.Verdict == VerdictWait && len(batch) == 0 {
 			if over, err := t.wait(rule); over || err != nil {
 				return nil, err
 			}
-			rule = t.set.Guard.BeforeCall(&tally, j.Name, changedPaths(j.needs), now())
+			rule = t.before(&tally, j)
 		}
 		switch rule.Verdict {
 		case VerdictWait:
 			return batch, nil // those before it need not wait with it
 		case VerdictStop:
 			if len(batch) == 0 {
-				t.s.mu.Lock()
-				t.s.stageLocked(Ruled{Turn: st.turn().Number, Limit: rule.Limit, Message: rule.Message, Stop: true})
-				t.s.mu.Unlock()
+				t.rule(rule)
 			}
 			return batch, nil
 		case VerdictRefuse:
 			t.after = append(t.after, Guarded{Limit: rule.Limit, Message: rule.Message})
-			t.answer(failed(c, rule.Message))
+			t.answer(failed(c.ToolCall, rule.Message))
 			continue
 		}
 		allowed, err := t.allow(j)
@@ -134,13 +146,57 @@ func (t *turn) batch(ids []string) (batch []*job, err error) {
 		if !allowed {
 			continue
 		}
-		tally.Begin(j.Name, changedPaths(j.needs), now())
+		if rule = t.begin(&tally, j); rule.Verdict == VerdictStop {
+			if len(batch) == 0 {
+				t.rule(rule)
+			}
+			return batch, nil
+		}
 		batch = append(batch, j)
 		if !e.spec.ReadOnly {
 			return batch, nil
 		}
 	}
 	return batch, nil
+}
+
+// before is the guard's word on a call that is about to run. One that was counted
+// before a crash cut it off is not counted twice.
+func (t *turn) before(tally *Tally, j *job) Ruling {
+	if j.counted {
+		return Ruling{}
+	}
+	return t.beside(tally, j, t.s.pool.others())
+}
+
+// beside is before with what others have used of the same quotas.
+func (t *turn) beside(tally *Tally, j *job, others Spent) Ruling {
+	if !others.none() {
+		with := tally.Clone()
+		with.take(&others)
+		tally = &with
+	}
+	return t.set.Guard.BeforeCall(tally, j.Name, changedPaths(j.needs), now())
+}
+
+// begin counts a call, unless others have used meanwhile what was left.
+func (t *turn) begin(tally *Tally, j *job) Ruling {
+	if j.counted {
+		return Ruling{}
+	}
+	files := changedPaths(j.needs)
+	rule := t.s.pool.begin(j.Name, files, func(others Spent) Ruling { return t.beside(tally, j, others) })
+	if rule.Verdict != VerdictStop {
+		tally.Begin(j.Name, files, now())
+	}
+	return rule
+}
+
+// rule records that the guard ends the turn.
+func (t *turn) rule(r Ruling) {
+	t.s.mu.Lock()
+	defer t.s.mu.Unlock()
+	t.s.stageLocked(Ruled{Turn: t.s.st.turn().Number, Limit: r.Limit, Message: r.Message, Stop: true})
 }
 
 // ended reports that somebody has said that the turn is to end.
@@ -200,13 +256,25 @@ func (t *turn) runBatch(batch []*job, turn int) []Effect {
 		effect *Effect
 	}
 	told := make(chan news)
+	gone := make(chan struct{}) // whoever listens has panicked: nobody waits any more
+	defer close(gone)
+	tell := func(n news) {
+		select {
+		case told <- n:
+		case <-gone:
+		}
+	}
 	places := make(chan struct{}, max(1, t.set.ParallelCalls))
 	for i, j := range batch {
 		go func() {
 			places <- struct{}{}
-			e := t.runOne(ctx, j, turn, func(text string) { told <- news{index: i, text: text} })
+			ctx := ctx
+			if j.delegates() {
+				ctx = t.ctx // its own guard counts the time, without what people take to answer
+			}
+			e := t.runOne(ctx, j, turn, func(text string) { tell(news{index: i, text: text}) })
 			<-places
-			told <- news{index: i, effect: &e}
+			tell(news{index: i, effect: &e})
 		}()
 	}
 	// Every call ends: a tool that does not is given up (see runOne).
@@ -247,11 +315,11 @@ func (t *turn) runOne(ctx context.Context, j *job, turn int, output func(string)
 	got, ended := t.carryOut(ctx, j, turn, output)
 	r := got.Result
 	e.Took = time.Since(began)
-	if ctx.Err() != nil && (!ended || r.IsError) {
+	if ctx.Err() != nil && (!ended || r.IsError) && !j.delegates() {
 		r = stoppedEarly(spec, r, stopWord(ctx))
 	}
 	r = tool.Limit(r, t.set.ResultLines, t.set.ResultBytes, t.a.save)
-	e.Ran, e.Spent = ended, got.spent
+	e.Ran, e.Spent, j.child = ended, got.spent, got.child
 	e.Result = result(j.ToolCall, r)
 	e.Unknown, e.Changes, e.Summary, e.Diff, e.Saved = r.Unknown, r.Changes, r.Summary, r.Diff, r.Saved
 	return e
@@ -261,6 +329,13 @@ func (t *turn) runOne(ctx context.Context, j *job, turn int, output func(string)
 type outcome struct {
 	tool.Result
 	spent *Spent
+	child *pool
+}
+
+// delegates reports that a subagent carries the call out.
+func (j *job) delegates() bool {
+	_, ok := j.tool.Tool.(*subagent)
+	return ok
 }
 
 func (t *turn) carryOut(ctx context.Context, j *job, turn int, output func(string)) (got outcome, ended bool) {
@@ -293,8 +368,7 @@ func (t *turn) carryOut(ctx context.Context, j *job, turn int, output func(strin
 			}
 		}()
 		if sub, ok := j.tool.Tool.(*subagent); ok {
-			r, spent := sub.work(ctx, call)
-			done <- outcome{r, spent}
+			done <- sub.work(ctx, call)
 			return
 		}
 		done <- outcome{Result: j.tool.Run(ctx, call)}
@@ -303,6 +377,9 @@ func (t *turn) carryOut(ctx context.Context, j *job, turn int, output func(strin
 	case got = <-done:
 		return got, true
 	case <-ctx.Done():
+	}
+	if j.delegates() {
+		return <-done, true // it ends as a turn does, and says how far it came
 	}
 	timer := time.NewTimer(grace)
 	defer timer.Stop()

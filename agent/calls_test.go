@@ -77,8 +77,8 @@ func TestACallThatMakesNoSenseIsToldToTheModelAndNotRun(t *testing.T) {
 		name, call, args string
 		want             []string
 	}{
-		{"an unknown tool", "raed_file", `{}`, []string{`Error: there is no tool raed_file (did you mean "read_file"?). The tools are: list_dir, read_file, subagent.`}},
-		{"a name out of the blue", "sdfg\x1b[31m", `{}`, []string{"Error: there is no tool \"sdfg\\x1b[31m\". The tools are: list_dir, read_file, subagent."}},
+		{"an unknown tool", "raed_file", `{}`, []string{`Error: there is no tool raed_file (did you mean "read_file"?). The tools are: list_dir, read_file, research, subagent.`}},
+		{"a name out of the blue", "sdfg\x1b[31m", `{}`, []string{"Error: there is no tool \"sdfg\\x1b[31m\". The tools are: list_dir, read_file, research, subagent."}},
 		{"a missing argument", "read_file", `{"lines":3}`, []string{"Error: the arguments do not fit the tool, and nothing was done: ", "path"}},
 		{"all that is wrong", "read_file", `{"path":3,"lines":"x"}`, []string{"/path", "/lines"}},
 		{"no object", "read_file", `[1]`, []string{"Error: the arguments must be a JSON object"}},

@@ -150,7 +150,7 @@ func TestThereIsARequestWithoutToolsWhenTheIterationsAreUsedUp(t *testing.T) {
 		t.Errorf("it says %q", p.end.Message)
 	}
 	asked := m.asked()
-	if len(asked) != 4 || len(asked[3].Tools) != 2 {
+	if len(asked) != 4 || len(asked[3].Tools) != 3 {
 		t.Errorf("there were %d requests, the last with %d tools to keep the cache", len(asked), len(asked[3].Tools))
 	}
 	// The user's word is another full quota.

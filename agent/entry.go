@@ -28,6 +28,8 @@ type Opening struct {
 	// Parent is the session whose turn this one was started for (a subagent) or
 	// that it was forked from; empty for neither.
 	Parent string `json:"parent,omitzero"`
+	// Call is the call of Parent that a subagent's session was begun by.
+	Call string `json:"call,omitzero"`
 	// Version is the program that opened it.
 	Version string `json:"version,omitzero"`
 }

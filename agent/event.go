@@ -89,7 +89,7 @@ type Ended struct {
 	// Text is the last answer's.
 	Text string
 	// Steps, Calls and Events count the turn's answers, calls of tools and
-	// stream events.
+	// stream events. Calls, Events, Usage and Cost include those of its subagents.
 	Steps, Calls, Events int
 	Usage                ninelives.Usage
 	Cost                 float64
@@ -121,6 +121,9 @@ type Question struct {
 	Needs     []tool.Need
 	Diff      string
 	Verdict   tool.Verdict
+	// Agent names the subagent that asks, as its parent described it; empty for
+	// the turn that the user began.
+	Agent string
 }
 
 // Reply is a person's word on a call.

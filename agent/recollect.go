@@ -25,7 +25,9 @@ func (a *Agent) Recollect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	list, _, err := a.journal.Sessions(ctx, journal.SessionFilter{Labels: map[string]string{"directory": dir}, Limit: recollected})
+	list, _, err := a.journal.Sessions(ctx, journal.SessionFilter{
+		Labels: map[string]string{"directory": dir}, Without: []string{LabelCall}, Limit: recollected,
+	})
 	if err != nil {
 		return err
 	}

@@ -36,6 +36,10 @@ type Session struct {
 	dir     string
 	damaged []journal.Damage
 
+	parent *Session // whose turn this one was opened for; nil for none
+	shared *Tally   // what that turn had counted by then
+	pool   *pool    // what is counted with it
+
 	mu      sync.Mutex // guards what follows
 	st      *State
 	staged  []journal.Entry // in st, not yet durable
@@ -45,7 +49,6 @@ type Session struct {
 	closed  bool
 	busy    chan struct{} // closed when what keeps the session busy is over; nil if nothing does
 	turn    *turn         // the running one
-	shared  *Tally        // of the turn that this session was opened for
 	chosen  tool.Mode     // by SetMode; a session that is resumed begins with the agent's own
 	said    []string      // warnings that no turn has shown yet
 }
@@ -91,10 +94,10 @@ type Status struct {
 
 // Open begins a session and holds it until Close. It is recorded with its
 // first entry.
-func (a *Agent) Open(ctx context.Context) (*Session, error) { return a.open(ctx, "") }
+func (a *Agent) Open(ctx context.Context) (*Session, error) { return a.open(ctx, Opening{}) }
 
-// open begins a session, as a child of another one where parent is set.
-func (a *Agent) open(ctx context.Context, parent string) (*Session, error) {
+// open begins a session, as a child of another one where the opening says so.
+func (a *Agent) open(ctx context.Context, opening Opening) (*Session, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
@@ -102,13 +105,10 @@ func (a *Agent) open(ctx context.Context, parent string) (*Session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the workspace %q cannot be found: %w", a.dir, err)
 	}
-	s := &Session{a: a, dir: dir, st: &State{}}
-	s.head = journal.Head{State: "open", Labels: map[string]string{"directory": dir}}
-	if parent != "" {
-		s.head.Labels["parent"] = parent
-	}
+	s := &Session{a: a, dir: dir, st: &State{}, pool: newPool()}
+	opening.Directory, opening.Version = dir, a.version
+	s.head = journal.Head{State: "open", Labels: opening.labels()}
 	at := now()
-	opening := Opening{Directory: dir, Parent: parent, Version: a.version}
 	first, err := encode(at, opening)
 	if err != nil {
 		return nil, err
@@ -121,6 +121,18 @@ func (a *Agent) open(ctx context.Context, parent string) (*Session, error) {
 	s.st.add(at, opening)
 	s.started(ctx)
 	return s, nil
+}
+
+// labels are what lists of sessions are filtered by.
+func (o Opening) labels() map[string]string {
+	labels := map[string]string{"directory": o.Directory}
+	if o.Parent != "" {
+		labels["parent"] = o.Parent
+	}
+	if o.Call != "" {
+		labels[LabelCall] = o.Call
+	}
+	return labels
 }
 
 // check says what is wrong with the agent's tools; each is needed by its name.
@@ -190,6 +202,12 @@ func (s *Session) Status() Status {
 // mode is the permission mode of the next call. What an earlier process was
 // allowed does not hold for this one.
 func (s *Session) mode() tool.Mode {
+	if s.parent != nil {
+		// Never more than the parent may, also when that changes meanwhile.
+		s.parent.mu.Lock()
+		defer s.parent.mu.Unlock()
+		return s.parent.mode()
+	}
 	if s.chosen != "" {
 		return s.chosen
 	}

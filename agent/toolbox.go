@@ -37,13 +37,10 @@ func (a *Agent) toolbox(t *turn) toolbox {
 	for _, source := range a.sources {
 		tools = append(tools, source()...)
 	}
-	if a.settings.Depth > 0 && len(tools) > 0 {
-		tools = append(tools, &subagent{t})
-	}
-	for _, t := range tools {
+	add := func(t tool.Tool) {
 		spec := t.Spec()
 		if box.byName[spec.Name] != nil || spec.Name == "" {
-			continue
+			return
 		}
 		box.byName[spec.Name] = &equipped{Tool: t, spec: spec, compile: sync.OnceValues(func() (*jsonout.Schema, error) {
 			if len(spec.Schema) == 0 {
@@ -51,6 +48,14 @@ func (a *Agent) toolbox(t *turn) toolbox {
 			}
 			return jsonout.Compile(spec.Schema)
 		})}
+	}
+	for _, t := range tools {
+		add(t)
+	}
+	if a.settings.Depth > 0 {
+		for _, s := range a.subagents(t, box.byName) {
+			add(s)
+		}
 	}
 	for _, name := range names(box.byName) {
 		box.list = append(box.list, box.byName[name].spec.Tool)

@@ -32,7 +32,7 @@ func TestAToolThatComesLaterIsThereFromTheNextTurnOn(t *testing.T) {
 	for _, tool := range m.asked()[3].Tools {
 		names = append(names, tool.Name)
 	}
-	if want := []string{"late", "own", "subagent"}; !slices.Equal(names, want) {
+	if want := []string{"late", "own", "research", "subagent"}; !slices.Equal(names, want) {
 		t.Errorf("the model was told of %v, want %v", names, want)
 	}
 }

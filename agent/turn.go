@@ -95,7 +95,9 @@ func (t *turn) enter(e Start, with ...Entry) error {
 	}
 	e.Window, _ = t.set.Compaction.WindowOf(candidate, st.learnt)
 	e.Reserve = ReserveOf(candidate, e.Window, 0)
-	e.Shared = t.s.shared
+	if t.s.parent != nil {
+		e.Shared = t.s.shared
+	}
 	e.Settings = t.set
 	e.Settings.Instructions = ""
 	e.System = text
@@ -172,6 +174,7 @@ func (t *turn) decide() Action {
 
 // heed records that the turn is to end, if somebody has said so.
 func (t *turn) heed() {
+	t.share()
 	if t.ctx.Err() == nil {
 		return
 	}
@@ -189,6 +192,27 @@ func (t *turn) heed() {
 		e.Deadline = true
 	}
 	t.s.stageLocked(e)
+}
+
+// share tells those that count with this turn what it has used, and ends it where
+// all of them together have used what there is.
+func (t *turn) share() {
+	if t.s.parent == nil {
+		return
+	}
+	t.s.mu.Lock()
+	defer t.s.mu.Unlock()
+	st := t.s.st
+	t.s.pool.set(st.spent())
+	others := t.s.pool.others()
+	if others.none() || st.run.ruled != nil || st.whole() {
+		return
+	}
+	tally := st.tally(now()).Clone()
+	tally.take(&others)
+	if rule := st.run.start.Settings.Guard.During(&tally); rule.Verdict == VerdictStop {
+		t.s.stageLocked(Ruled{Turn: st.turn().Number, Limit: rule.Limit, Message: rule.Message, Stop: true})
+	}
 }
 
 // answered reports that every call of the last answer has its result.
@@ -313,13 +337,15 @@ func (t *turn) end(a Action) (end Ended, over bool, err error) {
 	}
 	t.s.mu.Lock()
 	st := t.s.st
+	var left []pendingCall
 	for _, id := range a.Calls {
 		if c, ok := st.pending(id); ok {
-			e := notRun(c.ToolCall, a.End)
-			t.s.stageLocked(e)
-			t.after = append(t.after, Called{e})
+			left = append(left, c)
 		}
 	}
+	t.s.mu.Unlock()
+	t.leave(left, a.End)
+	t.s.mu.Lock()
 	a.End.Took = st.run.before + max(0, now().Sub(st.run.began))
 	t.s.stageLocked(a.End)
 	if note := endNote(a.End); note != "" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -28,6 +29,8 @@ type SessionSummary struct {
 type SessionFilter struct {
 	// Labels are those that a session must have, all of them.
 	Labels map[string]string
+	// Without are labels that a session must not have, whatever their value.
+	Without []string
 	// Limit is how many are given at most; 0 means 50, a negative one all.
 	Limit int
 }
@@ -52,7 +55,7 @@ func (j *Journal) Sessions(ctx context.Context, f SessionFilter) ([]SessionSumma
 		if err != nil {
 			damaged = append(damaged, Damage{Session: s.ID, Err: err})
 		}
-		if s.ID == "" || !s.has(f.Labels) {
+		if s.ID == "" || !s.has(f.Labels) || s.hasAny(f.Without) {
 			continue
 		}
 		if _, known := alive[owner]; !known {
@@ -136,6 +139,10 @@ func (s *SessionSummary) held(alive bool) {
 	if !alive {
 		s.Process = 0
 	}
+}
+
+func (s *SessionSummary) hasAny(labels []string) bool {
+	return slices.ContainsFunc(labels, func(name string) bool { _, ok := s.Labels[name]; return ok })
 }
 
 func (s *SessionSummary) has(labels map[string]string) bool {

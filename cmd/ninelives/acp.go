@@ -53,7 +53,7 @@ func (p *process) acpConfig(kept *kept, w *work) acp.Config {
 		return p.acpHandle(ctx, kept, w, o, id)
 	}
 	c.Sessions = func(ctx context.Context, dir string) ([]acp.Listed, error) {
-		filter := journal.SessionFilter{Limit: -1}
+		filter := journal.SessionFilter{Limit: -1, Without: []string{agent.LabelCall}}
 		if dir != "" {
 			filter.Labels = map[string]string{labelDirectory: dir}
 		}

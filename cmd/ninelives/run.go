@@ -296,7 +296,7 @@ func (r *running) keep(ctx context.Context, kept *kept, task ninelives.Message) 
 
 // lastSession is the session of the directory that was added to last.
 func lastSession(ctx context.Context, kept *kept, dir string) (string, error) {
-	list, _, err := kept.j.Sessions(ctx, journal.SessionFilter{Labels: map[string]string{"directory": dir}, Limit: 1})
+	list, _, err := kept.j.Sessions(ctx, journal.SessionFilter{Labels: map[string]string{labelDirectory: dir}, Without: []string{agent.LabelCall}, Limit: 1})
 	if err != nil {
 		return "", err
 	}

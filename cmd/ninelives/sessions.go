@@ -17,7 +17,7 @@ import (
 )
 
 func (p *process) sessions() *cobra.Command {
-	var all, asJSON bool
+	var all, subagents, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "sessions [id]",
 		Short: "List the sessions of this directory, or show one",
@@ -39,10 +39,11 @@ one entry a line.`,
 			if len(args) == 1 {
 				return p.showSession(cmd.Context(), k, args[0], asJSON)
 			}
-			return p.listSessions(cmd.Context(), k, all, asJSON)
+			return p.listSessions(cmd.Context(), k, all, subagents, asJSON)
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "list those of other directories too")
+	cmd.Flags().BoolVar(&subagents, "subagents", false, "list those of subagents too")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write one JSON object a line")
 	return cmd
 }
@@ -51,6 +52,7 @@ one entry a line.`,
 type sessionLine struct {
 	ID        string    `json:"id"`
 	Directory string    `json:"directory,omitzero"`
+	Parent    string    `json:"parent,omitzero"` // the session that began it
 	Title     string    `json:"title,omitzero"`
 	State     string    `json:"state"`
 	Running   bool      `json:"running"`
@@ -62,8 +64,11 @@ type sessionLine struct {
 // labelDirectory is the label of the directory that a session works in.
 const labelDirectory = "directory"
 
-func (p *process) listSessions(ctx context.Context, k *kept, all, asJSON bool) error {
+func (p *process) listSessions(ctx context.Context, k *kept, all, subagents, asJSON bool) error {
 	filter := journal.SessionFilter{Limit: -1}
+	if !subagents {
+		filter.Without = []string{agent.LabelCall}
+	}
 	if !all {
 		dir, err := workDirectory()
 		if err != nil {
@@ -78,7 +83,7 @@ func (p *process) listSessions(ctx context.Context, k *kept, all, asJSON bool) e
 	p.tellDamage(damaged)
 	if asJSON {
 		for _, s := range list {
-			err := p.jsonLine(sessionLine{s.ID, s.Labels[labelDirectory], s.Title, s.State, s.Running, s.Started, s.Updated, s.Entries})
+			err := p.jsonLine(sessionLine{s.ID, s.Labels[labelDirectory], s.Labels["parent"], s.Title, s.State, s.Running, s.Started, s.Updated, s.Entries})
 			if err != nil {
 				return quiet(err)
 			}

@@ -107,7 +107,7 @@ func listed(ctx context.Context, kept *kept, dir string) ([]tui.Listed, error) {
 	if kept.j == nil {
 		return nil, kept.err
 	}
-	list, _, err := kept.j.Sessions(ctx, journal.SessionFilter{Labels: map[string]string{labelDirectory: dir}})
+	list, _, err := kept.j.Sessions(ctx, journal.SessionFilter{Labels: map[string]string{labelDirectory: dir}, Without: []string{agent.LabelCall}})
 	var out []tui.Listed
 	for _, s := range list {
 		state := s.State

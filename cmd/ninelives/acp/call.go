@@ -37,7 +37,8 @@ var faces = map[string]face{
 	"web_fetch":            {sdk.ToolKindFetch, "Fetch ", "url", "a page"},
 	"web_search":           {sdk.ToolKindFetch, "Search the web for ", "query", "something"},
 	"todo":                 {sdk.ToolKindThink, "Update the list of tasks", "", ""},
-	"subagent":             {sdk.ToolKindThink, "Subagent: ", "task", "a task"},
+	agent.SubagentTool:     {sdk.ToolKindThink, "Subagent: ", "task", "a task"},
+	agent.ResearchTool:     {sdk.ToolKindThink, "Research: ", "task", "a question"},
 }
 
 // kinds are those of tools that have no face, by what they touch.

@@ -144,6 +144,11 @@ const (
 // answered, is a no.
 func (s *session) approve(ctx context.Context, q agent.Question) agent.Decision {
 	content := diffContent(q.Diff, s.dir)
+	call := q.Call
+	if q.Agent != "" { // its calls are no calls of this session
+		call = q.Session + "/" + q.Call
+		content = append(content, textContent("subagent: "+oneLine(q.Agent)))
+	}
 	if q.Verdict.Why != "" {
 		content = append(content, textContent(oneLine(q.Verdict.Why)))
 	}
@@ -157,7 +162,7 @@ func (s *session) approve(ctx context.Context, q agent.Question) agent.Decision 
 		SessionId: s.id,
 		Options:   options,
 		ToolCall: sdk.ToolCallUpdate{
-			ToolCallId: sdk.ToolCallId(q.Call),
+			ToolCallId: sdk.ToolCallId(call),
 			Title:      sdk.Ptr(title(q.Name, q.Arguments)),
 			Kind:       sdk.Ptr(kind(q.Name, q.Needs)),
 			Status:     sdk.Ptr(sdk.ToolCallStatusPending),
@@ -183,10 +188,10 @@ func (s *session) approve(ctx context.Context, q agent.Question) agent.Decision 
 		}
 	}
 	s.mu.Lock()
-	known := s.calls[q.Call]
+	known := s.calls[call]
 	s.mu.Unlock()
 	if known && reply != agent.ReplyNo {
-		s.update(sdk.UpdateToolCall(sdk.ToolCallId(q.Call), sdk.WithUpdateStatus(sdk.ToolCallStatusInProgress)))
+		s.update(sdk.UpdateToolCall(sdk.ToolCallId(call), sdk.WithUpdateStatus(sdk.ToolCallStatusInProgress)))
 	}
 	return agent.Decision{Reply: reply}
 }

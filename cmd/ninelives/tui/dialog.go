@@ -153,7 +153,11 @@ func (u *ui) dialogView(room int) (lines []string, cursor *position) {
 }
 
 func askedWhy(q *agent.Question) string {
-	if why := oneLine(q.Verdict.Why); why != "" {
+	why := oneLine(q.Verdict.Why)
+	if q.Agent != "" {
+		why = strings.TrimSpace("(subagent " + oneLine(q.Agent) + ") " + why)
+	}
+	if why != "" {
 		return " " + why
 	}
 	return ""

@@ -38,7 +38,7 @@ func (u *ui) live(room int) []string {
 	}
 	var below []string
 	for _, c := range t.calls {
-		if len(u.dialogs) > 0 && u.dialogs[0].question != nil && u.dialogs[0].question.Call == c.id {
+		if len(u.dialogs) > 0 && u.dialogs[0].question != nil && u.dialogs[0].question.Call == c.id && u.dialogs[0].question.Agent == "" {
 			continue // the dialog shows it
 		}
 		below = append(below, u.callView(&c)...)
