@@ -277,13 +277,11 @@ func (ps *parts) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 }
 
 func readPart(v jsontext.Value) (Part, error) {
-	var kind struct {
-		Type string `json:"type"`
-	}
-	if err := json.Unmarshal(v, &kind, lenient); err != nil {
+	kind, err := kindOf(v)
+	if err != nil {
 		return nil, err
 	}
-	switch kind.Type {
+	switch kind {
 	case "text":
 		return readTagged[Text](v)
 	case "image":
@@ -305,8 +303,28 @@ func readPart(v jsontext.Value) (Part, error) {
 	case "opaque":
 		return readTagged[Opaque](v)
 	}
-	return Opaque{Kind: kind.Type, Raw: Extra{Protocol: unknownPart, JSON: v}}, nil
+	return Opaque{Kind: kind, Raw: Extra{Protocol: unknownPart, JSON: v}}, nil
 }
+
+// kindOf is the type of a part. As parts are written it comes first, and the
+// rest need not be read for it.
+func kindOf(v jsontext.Value) (string, error) {
+	if rest, ok := bytes.CutPrefix(v, []byte(`{"type":"`)); ok {
+		for _, kind := range partKinds {
+			if len(rest) > len(kind) && rest[len(kind)] == '"' && string(rest[:len(kind)]) == kind {
+				return kind, nil
+			}
+		}
+	}
+	var kind struct {
+		Type string `json:"type"`
+	}
+	err := json.Unmarshal(v, &kind, lenient)
+	return kind.Type, err
+}
+
+// partKinds are the types of parts, the frequent ones first.
+var partKinds = []string{"tool_result", "text", "tool_call", "reasoning", "image", "file", "refusal", "opaque"}
 
 // taggedPart is a part with its kind before its own fields.
 type taggedPart[T Part] struct {

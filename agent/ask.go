@@ -53,7 +53,7 @@ func (t *turn) ask(a Action) error {
 	if notices := worthKeeping(got.notices); len(notices) > 0 {
 		told = append(told, Healing{Turn: number, Purpose: a.Purpose, Notices: notices})
 	}
-	answer := Answer{Turn: number, Step: step, Purpose: a.Purpose} // of a failed request its place alone
+	var answer Answer
 	if got.err == nil {
 		resp := got.resp
 		answer = Answer{
@@ -133,7 +133,7 @@ func (t *turn) request(a Action) (*ninelives.Request, string) {
 	system := st.run.start.System
 	x := st.context()
 	x.Messages, x.Through = slices.Clip(x.Messages), slices.Clip(x.Through)
-	print := t.printed.of(st, system)
+	print := t.s.printed.of(st, system)
 	next := len(st.messages)
 	for _, in := range st.waiting {
 		if slices.Contains(a.Inputs, in.Number) {
@@ -222,7 +222,7 @@ type got struct {
 func (t *turn) stream(ctx context.Context, p Purpose, req *ninelives.Request) (g got) {
 	t.s.mu.Lock()
 	number, step := t.s.st.turn().Number, t.s.st.turn().Steps+1
-	tally := t.s.st.run.tally.Clone()
+	tally := t.s.st.run.tally.during()
 	began := t.s.st.tally(now()).Elapsed
 	t.s.mu.Unlock()
 	start := time.Now()
@@ -259,19 +259,17 @@ func (t *turn) stream(ctx context.Context, p Purpose, req *ninelives.Request) (g
 		case ninelives.TextDelta:
 			g.events++
 			tally.Events++
-			t.s.pool.event()
 			if chant.Add(e.Text) {
 				rule = t.set.Guard.Chanted(&tally)
 			}
 		default:
 			g.events++
 			tally.Events++
-			t.s.pool.event()
 		}
 		t.passOn(Model{Turn: number, Step: step, Purpose: p, Event: ev})
 		tally.Elapsed = began + time.Since(start)
 		if rule.Verdict != VerdictStop {
-			rule = t.during(tally)
+			rule = t.set.Guard.During(&tally)
 		}
 		if rule.Verdict == VerdictStop {
 			g.ruled = &rule
@@ -287,16 +285,6 @@ func (t *turn) stream(ctx context.Context, p Purpose, req *ninelives.Request) (g
 		g.err = &ninelives.Fault{Class: ninelives.ClassCanceled, Message: "stopped", Err: context.Cause(ctx)}
 	}
 	return g
-}
-
-// during is the guard's word on a turn that has counted that much by itself.
-func (t *turn) during(tally Tally) Ruling {
-	if others := t.s.pool.others(); !others.none() {
-		tally.Events += others.Events
-		tally.Calls += others.Calls
-		tally.Cost += others.Cost
-	}
-	return t.set.Guard.During(&tally)
 }
 
 // consumerPanic carries a panic of whoever loops over the turn's events through

@@ -3,9 +3,9 @@ package agent
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	ninelives "github.com/ninelives-ai/ninelives"
 	"github.com/ninelives-ai/ninelives/journal"
@@ -53,31 +53,96 @@ func BenchmarkStep(b *testing.B) {
 	}
 }
 
-// longRecord is the record of a session of so many messages.
-func longRecord(tb testing.TB, messages int) []journal.Entry {
-	tb.Helper()
-	log := &tape{}
-	a := New(unheard{worker(messages / 2).(*script)}, With(endless()), Tools(writer("write", func(_ context.Context, c *tool.Call) tool.Result {
-		return tool.TextResult(strings.Repeat("a line of a file\n", 20))
-	})))
-	s := a.taken(tb.Context(), log, nil, nil)
-	for _, err := range s.Turn(tb.Context(), ninelives.UserText("go")) {
-		if err != nil {
-			tb.Fatal(err)
-		}
-	}
-	return log.entries
+// writing makes a record, entry by entry.
+type writing struct {
+	testing.TB
+	record []journal.Entry
 }
 
-// BenchmarkOpen is the opening of a session of 10,000 messages from its entries.
+func (w *writing) add(entries ...Entry) {
+	w.Helper()
+	for _, e := range entries {
+		written, err := encode(time.UnixMilli(1_700_000_000_000+int64(len(w.record))), e)
+		if err != nil {
+			w.Fatal(err)
+		}
+		written.Seq = int64(len(w.record) + 1)
+		w.record = append(w.record, written)
+	}
+}
+
+// begin adds the start of a turn that the user begins with a word.
+func (w *writing) begin(turn int) {
+	set := endless()
+	w.add(Input{Number: turn, Via: ViaTurn, Message: ninelives.UserText("go")},
+		Start{Turn: turn, Inputs: []int{turn}, Model: "test/scripted", Window: 1 << 30, Mode: tool.ModeFull, Settings: set})
+}
+
+// longRecord is the record of one turn of so many messages: a call in every
+// answer.
+func longRecord(tb testing.TB, messages int) []journal.Entry {
+	tb.Helper()
+	w := &writing{TB: tb}
+	w.add(Opening{Directory: "/nowhere"})
+	w.begin(1)
+	for step := 1; 2*step <= messages; step++ {
+		c := call(fmt.Sprintf("call_1_%d_0", step), "write", fmt.Sprintf(`{"n":%d}`, step))
+		w.add(Answer{Turn: 1, Step: step, Purpose: PurposeStep, Finish: ninelives.FinishToolCalls, Attempts: 1, Candidate: "test/scripted",
+			Message: ninelives.Message{Role: ninelives.RoleAssistant, Parts: []ninelives.Part{c}},
+			Usage:   ninelives.Usage{Input: 100, Output: 10, Reported: ninelives.UsageInput | ninelives.UsageOutput}},
+			Intent{Call: c.ID, Name: c.Name, Arguments: []byte(c.Arguments)},
+			Effect{Call: c.ID, Name: c.Name, Ran: true, Took: time.Millisecond, Result: result(c, tool.TextResult(strings.Repeat("a line of a file\n", 20)))})
+	}
+	return w.record
+}
+
+// turnsRecord is the record of a session of so many messages, two in a turn.
+func turnsRecord(tb testing.TB, messages int) []journal.Entry {
+	tb.Helper()
+	w := &writing{TB: tb}
+	w.add(Opening{Directory: "/nowhere"})
+	for turn := 1; 2*turn <= messages; turn++ {
+		w.begin(turn)
+		w.add(Answer{Turn: turn, Step: 1, Purpose: PurposeStep, Finish: ninelives.FinishStop, Message: ninelives.AssistantText("so be it")},
+			End{Turn: turn, Reason: ReasonComplete})
+	}
+	return w.record
+}
+
+// booked writes a record into a journal, as the session that it is of, and gives
+// its id.
+func booked(tb testing.TB, j *journal.Journal, record []journal.Entry) string {
+	tb.Helper()
+	log, err := j.NewSession(tb.Context(), journal.Head{State: "open"}, record...)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if err := log.Close(); err != nil {
+		tb.Fatal(err)
+	}
+	return log.ID()
+}
+
+// BenchmarkOpen is the opening of a session of 10,000 messages: it is taken
+// from the journal, read, and made a state of.
 func BenchmarkOpen(b *testing.B) {
-	entries := longRecord(b, 10_000)
-	a := New(plays(says("ok")))
+	j := book(b)
+	id := booked(b, j, longRecord(b, 10_000))
+	a := New(plays(says("ok")), Journal(j))
 	b.ResetTimer()
 	for b.Loop() {
-		if s := a.taken(b.Context(), &tape{}, entries, nil); len(s.st.messages) < 10_000 {
+		s, err := a.Resume(b.Context(), id)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.StopTimer()
+		if len(s.st.messages) < 10_000 {
 			b.Fatal(len(s.st.messages))
 		}
+		if err := s.Close(); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
 	}
 }
 
@@ -92,59 +157,5 @@ func BenchmarkDecide(b *testing.B) {
 		if req, _ := t.request(s.st.ask()); len(req.Messages) < 10_000 {
 			b.Fatal(len(req.Messages))
 		}
-	}
-}
-
-// A long turn must not cost more memory per call the longer it is: what is kept
-// is the history and nothing beside it.
-func TestMemoryStaysFlatOverALongTurn(t *testing.T) {
-	heap := func() uint64 {
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return m.HeapAlloc
-	}
-	s := opened(t, unheard{worker(2000).(*script)}, Tools(writer("write", echo)), With(endless()))
-	start := heap()
-	var at []uint64
-	n := 0
-	for e, err := range s.Turn(t.Context(), ninelives.UserText("go")) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, ok := e.(Called); ok {
-			if n++; n%1000 == 0 {
-				at = append(at, heap()-start)
-			}
-		}
-	}
-	first, second := at[0], at[1]-at[0]
-	t.Logf("1,000 calls keep %d KB, the next 1,000 %d KB", first>>10, second>>10)
-	if second > first*3/2 || at[1] > 8<<20 {
-		t.Errorf("1,000 calls keep %d bytes, the next 1,000 %d", first, second)
-	}
-}
-
-func TestAStepIsOneTransactionAtMost(t *testing.T) {
-	var log recorded
-	m := plays(
-		calls(call("", "write", `{}`), call("", "look", `{}`), call("", "look", `{"n":1}`), call("", "write", `{"n":2}`)),
-		calls(call("", "nothing", `{}`)),
-		calls(call("", "look", `{}`)),
-		says("done"),
-	)
-	s := opened(t, m, Tools(reader("look", echo), writer("write", echo)), Journal(book(t)))
-	log.recorder = s.log
-	s.log = &log
-	turned(t, s, "go")
-	want := []string{
-		"input", "start",
-		"answer intent", "effect intent intent", "effect effect intent", "effect", // four calls in three batches
-		"answer effect", // a call that makes no sense is answered at once
-		"answer intent", "effect",
-		"answer end",
-	}
-	if got := log.transactions(); strings.Join(got, "\n") != strings.Join(want, "\n") {
-		t.Errorf("the transactions are %q, want %q", got, want)
 	}
 }

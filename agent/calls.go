@@ -62,12 +62,13 @@ func (t *turn) runCalls(ids []string) error {
 	if err := t.commit(); err != nil {
 		return err
 	}
-	for i, e := range t.runBatch(batch, turn) {
+	effects := t.runBatch(batch, turn)
+	for _, e := range effects {
 		t.answer(e)
+	}
+	for i, e := range effects {
 		t.recorded(batch[i])
-		if err := t.afterTool(batch[i], e, turn); err != nil {
-			return err
-		}
+		t.afterTool(batch[i], e, turn)
 	}
 	return nil
 }
@@ -88,11 +89,10 @@ func (t *turn) answer(e Effect) {
 	t.after = append(t.after, Called{e})
 }
 
-func (t *turn) afterTool(j *job, e Effect, turn int) error {
+func (t *turn) afterTool(j *job, e Effect, turn int) {
 	t.hooked("AfterTool", func(h *Hook) bool { return h.AfterTool != nil }, func(h *Hook) Intervention {
 		return h.AfterTool(t.ctx, j.call(t, turn), e)
 	})
-	return nil
 }
 
 // batch prepares the calls in order until one must not run beside those before
@@ -100,7 +100,7 @@ func (t *turn) afterTool(j *job, e Effect, turn int) error {
 func (t *turn) batch(ids []string) (batch []*job, err error) {
 	t.s.mu.Lock()
 	st := t.s.st
-	tally := st.tally(now()).Clone()
+	tally := st.tally(now()).fork()
 	var calls []pendingCall
 	for _, id := range ids {
 		if c, ok := st.pending(id); ok {

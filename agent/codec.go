@@ -3,7 +3,9 @@ package agent
 import (
 	"fmt"
 	"math"
+	"runtime"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -99,3 +101,30 @@ func Decode(e journal.Entry) (Entry, error) {
 	}
 	return v, nil
 }
+
+// decoded is an entry as it was read, or why it cannot be.
+type decoded struct {
+	entry Entry
+	err   error
+}
+
+// decodeAll reads the entries, a stretch on each core: it is most of what the
+// opening of a long session takes.
+func decodeAll(entries []journal.Entry) []decoded {
+	out := make([]decoded, len(entries))
+	stretch := max(decodedTogether, (len(entries)+runtime.GOMAXPROCS(0)-1)/runtime.GOMAXPROCS(0))
+	var wait sync.WaitGroup
+	for from := 0; from < len(entries); from += stretch {
+		to := min(from+stretch, len(entries))
+		wait.Go(func() {
+			for i := from; i < to; i++ {
+				out[i].entry, out[i].err = Decode(entries[i])
+			}
+		})
+	}
+	wait.Wait()
+	return out
+}
+
+// decodedTogether is how many entries are worth a goroutine.
+const decodedTogether = 256

@@ -131,7 +131,7 @@ func (t *Tally) Begin(name string, files []string, at time.Time) {
 	for gone < len(t.Started) && !t.Started[gone].At.After(at.Add(-rateWindow)) {
 		gone++
 	}
-	t.Started = append(t.Started[:copy(t.Started, t.Started[gone:])], CallStart{Name: name, At: at})
+	t.Started = append(t.Started[gone:], CallStart{Name: name, At: at})
 }
 
 // Finish counts the result of a call, denied or not. What polls leaves no trace.
@@ -145,10 +145,8 @@ func (t *Tally) Finish(trace Trace, denied bool) {
 	if trace.Polls {
 		return
 	}
-	if len(t.Recent) >= recentKept {
-		t.Recent = t.Recent[:copy(t.Recent, t.Recent[len(t.Recent)-recentKept+1:])]
-	}
-	t.Recent = append(t.Recent, trace)
+	// What is cut off goes when the slice grows next: nothing is moved for each call.
+	t.Recent = append(t.Recent[max(0, len(t.Recent)-recentKept+1):], trace)
 }
 
 // Grant adds a full quota of a limit, by the user's word alone: the same
@@ -168,13 +166,27 @@ func (t *Tally) Grant(limit string) {
 
 // Clone is a copy that shares nothing with t.
 func (t *Tally) Clone() Tally {
+	c := t.fork()
+	c.Recent = slices.Clone(t.Recent)
+	c.Started = slices.Clone(t.Started)
+	return c
+}
+
+// fork is a copy that counts on by itself. Traces and starts are shared: they
+// are added to and never changed.
+func (t *Tally) fork() Tally {
 	c := *t
 	c.PerTool = maps.Clone(t.PerTool)
 	c.PerFile = maps.Clone(t.PerFile)
 	c.Granted = maps.Clone(t.Granted)
-	c.Recent = slices.Clone(t.Recent)
-	c.Started = slices.Clone(t.Started)
+	c.Recent = slices.Clip(t.Recent)
+	c.Started = slices.Clip(t.Started)
 	return c
+}
+
+// during is a copy of what the guard looks at while a model speaks.
+func (t *Tally) during() Tally {
+	return Tally{Events: t.Events, Calls: t.Calls, Elapsed: t.Elapsed, Cost: t.Cost, Granted: maps.Clone(t.Granted)}
 }
 
 // quota is a cap with what the user has granted on top. Zero and less is no cap.

@@ -51,6 +51,7 @@ type Session struct {
 	turn    *turn         // the running one
 	chosen  tool.Mode     // by SetMode; a session that is resumed begins with the agent's own
 	said    []string      // warnings that no turn has shown yet
+	printed fingerprint   // of the view, as far as it was sent
 }
 
 // recorder is where the entries go: a session of the journal, or nowhere.

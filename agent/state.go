@@ -33,8 +33,6 @@ type State struct {
 
 	turns []Turn
 	run   run // of the last turn
-	// shared is what the turn that this session was opened for had counted by then.
-	shared *Tally
 
 	mode      tool.Mode
 	model     string
@@ -49,7 +47,6 @@ type State struct {
 	undone    []int // turns whose changes were taken back, the last one last
 	todo      []tool.Task
 	last      time.Time // of the last entry
-	gaps      int       // places where entries are missing
 }
 
 // compacted is a compaction that was taken, and how long the history was then.
@@ -153,7 +150,7 @@ func (s *State) clone() *State {
 	c := *s
 	c.turns = slices.Clone(s.turns)
 	c.run.calls = slices.Clone(s.run.calls)
-	c.run.tally = s.run.tally.Clone()
+	c.run.tally = s.run.tally.fork()
 	c.ids = nil // the driver's alone
 	return &c
 }
@@ -309,18 +306,18 @@ func (s *State) start(at, before time.Time, e Start) {
 			old.before += max(0, before.Sub(old.began)-old.idle)
 		}
 		s.turn().End = nil
-		own := s.spent()
 		s.run = run{
 			start: e, began: at, before: old.before, tally: old.tally,
 			steps: old.steps, calls: old.calls, answer: old.answer,
 			effects: old.effects, noticed: old.noticed, lastWord: old.lastWord, capped: old.capped,
 		}
-		s.base(e.Shared, own)
 	} else {
 		s.missResults()
 		s.turns = append(s.turns, Turn{Number: e.Turn, First: len(s.messages), Began: at})
 		s.run = run{start: e, began: at}
-		s.base(e.Shared, Spent{})
+		if e.Shared != nil {
+			s.run.tally, s.run.before = e.Shared.Clone(), e.Shared.Elapsed
+		}
 	}
 	t := s.turn()
 	t.Model = e.Model
@@ -331,18 +328,6 @@ func (s *State) start(at, before time.Time, e Start) {
 			t.Text = in.Message.Text()
 		}
 	}
-}
-
-// base lets a subagent's turn count on from what its parent has counted; own is
-// what it has used itself by then.
-func (s *State) base(shared *Tally, own Spent) {
-	if shared == nil {
-		return
-	}
-	t := shared.Clone()
-	t.take(&own)
-	t.Recent, t.Step, t.Denied = s.run.tally.Recent, s.run.tally.Step, s.run.tally.Denied
-	s.run.tally, s.run.before, s.shared = t, max(s.run.before, t.Elapsed), shared
 }
 
 // answer takes up what the model said, and the inputs that it had read.
@@ -382,8 +367,7 @@ func (s *State) effect(e Effect) {
 	t.Changes = append(t.Changes, e.Changes...)
 	if e.Spent != nil {
 		s.spend(e.Spent.Usage, e.Spent.Cost, e.Spent.Events)
-		r.tally.take(&Spent{Calls: e.Spent.Calls, PerTool: e.Spent.PerTool, PerFile: e.Spent.PerFile})
-		t.Calls += e.Spent.Calls
+		r.tally.share(e.Spent)
 	}
 	if c.Name == "todo" && !e.Result.IsError {
 		if tasks, err := tool.Tasks([]byte(c.Arguments)); err == nil {
@@ -526,12 +510,10 @@ func (s *State) rewind(turn int) {
 
 // forgotten reports that the message belongs to a turn that was rewound.
 func (s *State) forgotten(index int) bool {
-	for i := len(s.turns) - 1; i >= 0; i-- {
-		if s.turns[i].First <= index {
-			return s.turns[i].Rewound
-		}
-	}
-	return false
+	// The last turn that begins at it or before; turns without a message share
+	// their beginning with the next one.
+	next, _ := slices.BinarySearchFunc(s.turns, index+1, func(t Turn, first int) int { return t.First - first })
+	return next > 0 && s.turns[next-1].Rewound
 }
 
 // undo notes whose file changes are taken back.

@@ -28,13 +28,12 @@ type turn struct {
 	tools toolbox
 	set   Settings
 
-	stopAt  int     // under Session.mu: the last input that a stop covers; -1 without a stop
-	after   []Event // told once what was staged is durable
-	step    bool    // BeforeIteration was called for the step that comes
-	within  bool    // an answer's calls are not done yet
-	warned  bool    // that the window fills up
-	told    int     // the last steered input that was told of
-	printed fingerprint
+	stopAt int     // under Session.mu: the last input that a stop covers; -1 without a stop
+	after  []Event // told once what was staged is durable
+	step   bool    // BeforeIteration was called for the step that comes
+	within bool    // an answer's calls are not done yet
+	warned bool    // that the window fills up
+	told   int     // the last steered input that was told of
 }
 
 // drive carries out a turn that begin has begun.
