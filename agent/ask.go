@@ -53,7 +53,7 @@ func (t *turn) ask(a Action) error {
 	if notices := worthKeeping(got.notices); len(notices) > 0 {
 		told = append(told, Healing{Turn: number, Purpose: a.Purpose, Notices: notices})
 	}
-	var answer Answer
+	answer := Answer{Turn: number, Step: step, Purpose: a.Purpose} // of a failed request its place alone
 	if got.err == nil {
 		resp := got.resp
 		answer = Answer{
@@ -259,17 +259,19 @@ func (t *turn) stream(ctx context.Context, p Purpose, req *ninelives.Request) (g
 		case ninelives.TextDelta:
 			g.events++
 			tally.Events++
+			t.s.pool.event()
 			if chant.Add(e.Text) {
 				rule = t.set.Guard.Chanted(&tally)
 			}
 		default:
 			g.events++
 			tally.Events++
+			t.s.pool.event()
 		}
 		t.passOn(Model{Turn: number, Step: step, Purpose: p, Event: ev})
 		tally.Elapsed = began + time.Since(start)
 		if rule.Verdict != VerdictStop {
-			rule = t.set.Guard.During(&tally)
+			rule = t.during(tally)
 		}
 		if rule.Verdict == VerdictStop {
 			g.ruled = &rule
@@ -285,6 +287,16 @@ func (t *turn) stream(ctx context.Context, p Purpose, req *ninelives.Request) (g
 		g.err = &ninelives.Fault{Class: ninelives.ClassCanceled, Message: "stopped", Err: context.Cause(ctx)}
 	}
 	return g
+}
+
+// during is the guard's word on a turn that has counted that much by itself.
+func (t *turn) during(tally Tally) Ruling {
+	if others := t.s.pool.others(); !others.none() {
+		tally.Events += others.Events
+		tally.Calls += others.Calls
+		tally.Cost += others.Cost
+	}
+	return t.set.Guard.During(&tally)
 }
 
 // consumerPanic carries a panic of whoever loops over the turn's events through

@@ -3,9 +3,12 @@ package agent
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
+	ninelives "github.com/ninelives-ai/ninelives"
 	"github.com/ninelives-ai/ninelives/journal"
 	"github.com/ninelives-ai/ninelives/tool"
 )
@@ -32,25 +35,35 @@ func (a *Agent) Resume(ctx context.Context, id string) (*Session, error) {
 
 // taken makes a session of its record.
 func (a *Agent) taken(ctx context.Context, log recorder, entries []journal.Entry, damaged []journal.Damage) *Session {
-	s := &Session{a: a, log: log, st: &State{}, damaged: damaged}
+	s := &Session{a: a, log: log, st: &State{}, damaged: damaged, pool: newPool()}
 	s.head = journal.Head{State: "open", Labels: map[string]string{}}
+	last := int64(0)
 	for i, r := range decodeAll(entries) {
+		if entries[i].Seq > last+1 || r.err != nil {
+			s.st.lose()
+		}
+		last = entries[i].Seq
 		if r.err != nil {
-			s.damaged = append(s.damaged, journal.Damage{Session: log.ID(), Seq: int(entries[i].Seq), Err: r.err})
+			s.damaged = append(s.damaged, journal.Damage{Session: log.ID(), Seq: int(last), Err: r.err})
 			continue
 		}
 		s.st.add(entries[i].At, r.entry)
 		s.lead(r.entry)
 	}
+	if slices.ContainsFunc(damaged, func(d journal.Damage) bool { return int64(d.Seq) > last }) {
+		s.st.lose()
+	}
 	s.headNew = false
+	if n := s.st.gaps; n > 0 && !s.st.knows(gapsNote(n)) {
+		s.noteLocked(gapsNote(n)) // nobody else has the session yet
+	}
 	s.dir = s.st.opening.Directory
 	if s.dir == "" {
 		s.dir = a.dir
 	}
-	s.head.Labels["directory"] = s.dir
-	if p := s.st.opening.Parent; p != "" {
-		s.head.Labels["parent"] = p
-	}
+	opening := s.st.opening
+	opening.Directory = s.dir
+	maps.Copy(s.head.Labels, opening.labels())
 	for _, d := range s.damaged {
 		s.said = append(s.said, "a part of the session's record is damaged and was left out: "+oneLine(d.Error()))
 	}
@@ -136,11 +149,10 @@ func (t *turn) closeInterrupted() error {
 	t.settle(cut)
 	t.s.mu.Lock()
 	e := End{Turn: st.turn().Number, Reason: ReasonInterrupted, FailedTurn: true, Message: "the turn was cut off: its process died"}
-	for _, c := range st.unanswered() {
-		effect := notRun(c.ToolCall, e)
-		t.s.stageLocked(effect)
-		t.after = append(t.after, Called{effect})
-	}
+	left := st.unanswered()
+	t.s.mu.Unlock()
+	t.leave(left, e)
+	t.s.mu.Lock()
 	t.s.stageLocked(e)
 	t.s.noteLocked(endNote(e))
 	t.s.mu.Unlock()
@@ -164,20 +176,49 @@ func (t *turn) settle(ids []string) {
 			t.answer(t.unknown(c, unknown))
 			continue
 		}
+		if sub, ok := e.Tool.(*subagent); ok {
+			if got, _, ended := sub.standing(c.ID); ended {
+				t.answer(t.effect(c.ToolCall, e.spec, got))
+			} else {
+				t.s.stage(Settled{Call: c.ID}) // made again, it goes on by its own record
+			}
+			continue
+		}
 		standing, r := StandingOf(t.ctx, e.Tool, &tool.Call{ID: c.ID, Arguments: c.intent.Arguments, Session: t.s.ID(), Turn: turn}, c.intent.Mark)
 		switch {
 		case standing == tool.StandingDone:
-			r = tool.Limit(r, t.set.ResultLines, t.set.ResultBytes, t.a.save)
-			t.answer(Effect{
-				Call: c.ID, Name: c.Name, Ran: true, Polls: e.spec.Polls, Result: result(c.ToolCall, r), Changes: r.Changes,
-				Summary: r.Summary, Diff: r.Diff, Saved: r.Saved, Unknown: r.Unknown,
-			})
+			t.answer(t.effect(c.ToolCall, e.spec, outcome{Result: r}))
 		case standing == tool.StandingUnknown:
 			r = tool.Limit(r, t.set.ResultLines, t.set.ResultBytes, t.a.save)
 			t.answer(t.unknown(c, r.Text()))
 		default:
 			t.s.stage(Settled{Call: c.ID})
 		}
+	}
+}
+
+// effect is the effect of a call that ran to its end.
+func (t *turn) effect(c ninelives.ToolCall, spec tool.Spec, got outcome) Effect {
+	r := tool.Limit(got.Result, t.set.ResultLines, t.set.ResultBytes, t.a.save)
+	return Effect{
+		Call: c.ID, Name: c.Name, Ran: true, Polls: spec.Polls, Result: result(c, r), Changes: r.Changes,
+		Summary: r.Summary, Diff: r.Diff, Saved: r.Saved, Unknown: r.Unknown, Spent: got.spent,
+	}
+}
+
+// leave answers calls that the end of the turn came before. What a subagent had
+// done before a crash cut it off is told.
+func (t *turn) leave(calls []pendingCall, e End) {
+	for _, c := range calls {
+		effect := notRun(c.ToolCall, e)
+		if tool, _ := t.tools.find(c.Name); tool != nil && c.counted {
+			if sub, ok := tool.Tool.(*subagent); ok {
+				if got, begun, _ := sub.standing(c.ID); begun {
+					effect = t.effect(c.ToolCall, tool.spec, got)
+				}
+			}
+		}
+		t.answer(effect)
 	}
 }
 

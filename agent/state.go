@@ -33,6 +33,8 @@ type State struct {
 
 	turns []Turn
 	run   run // of the last turn
+	// shared is what the turn that this session was opened for had counted by then.
+	shared *Tally
 
 	mode      tool.Mode
 	model     string
@@ -47,6 +49,7 @@ type State struct {
 	undone    []int // turns whose changes were taken back, the last one last
 	todo      []tool.Task
 	last      time.Time // of the last entry
+	gaps      int       // places where entries are missing
 }
 
 // compacted is a compaction that was taken, and how long the history was then.
@@ -306,18 +309,18 @@ func (s *State) start(at, before time.Time, e Start) {
 			old.before += max(0, before.Sub(old.began)-old.idle)
 		}
 		s.turn().End = nil
+		own := s.spent()
 		s.run = run{
 			start: e, began: at, before: old.before, tally: old.tally,
 			steps: old.steps, calls: old.calls, answer: old.answer,
 			effects: old.effects, noticed: old.noticed, lastWord: old.lastWord, capped: old.capped,
 		}
+		s.base(e.Shared, own)
 	} else {
 		s.missResults()
 		s.turns = append(s.turns, Turn{Number: e.Turn, First: len(s.messages), Began: at})
 		s.run = run{start: e, began: at}
-		if e.Shared != nil {
-			s.run.tally, s.run.before = e.Shared.Clone(), e.Shared.Elapsed
-		}
+		s.base(e.Shared, Spent{})
 	}
 	t := s.turn()
 	t.Model = e.Model
@@ -328,6 +331,18 @@ func (s *State) start(at, before time.Time, e Start) {
 			t.Text = in.Message.Text()
 		}
 	}
+}
+
+// base lets a subagent's turn count on from what its parent has counted; own is
+// what it has used itself by then.
+func (s *State) base(shared *Tally, own Spent) {
+	if shared == nil {
+		return
+	}
+	t := shared.Clone()
+	t.take(&own)
+	t.Recent, t.Step, t.Denied = s.run.tally.Recent, s.run.tally.Step, s.run.tally.Denied
+	s.run.tally, s.run.before, s.shared = t, max(s.run.before, t.Elapsed), shared
 }
 
 // answer takes up what the model said, and the inputs that it had read.
@@ -367,7 +382,8 @@ func (s *State) effect(e Effect) {
 	t.Changes = append(t.Changes, e.Changes...)
 	if e.Spent != nil {
 		s.spend(e.Spent.Usage, e.Spent.Cost, e.Spent.Events)
-		r.tally.share(e.Spent)
+		r.tally.take(&Spent{Calls: e.Spent.Calls, PerTool: e.Spent.PerTool, PerFile: e.Spent.PerFile})
+		t.Calls += e.Spent.Calls
 	}
 	if c.Name == "todo" && !e.Result.IsError {
 		if tasks, err := tool.Tasks([]byte(c.Arguments)); err == nil {
