@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -138,15 +139,21 @@ var verbs = map[string]string{
 // fillers may stand before the verb.
 var fillers = strings.Fields("please kindly can could would will you now first second next finally also and i we want need like to just let's lets let us ok okay so hey help me")
 
+// attached is what an agent adds below a message: files that it mentions, and
+// the output of commands. It is no order, whatever stands in it.
+var attached = regexp.MustCompile(`(?s)\n\n<(file path=|command ran-by=).*`)
+
 // parseOrders reads the orders out of what the user said, and gives back the
 // sentences that are none.
 func parseOrders(s string) (orders []order, unknown []string) {
+	s = attached.ReplaceAllString(s, "")
 	for _, clause := range clauses(s) {
 		whole := strings.TrimSpace(s[clause[0].start:clause[len(clause)-1].end])
 		for len(clause) > 0 && clause[0].is(fillers...) {
 			clause = clause[1:]
 		}
 		if o, ok := parseOrder(s, clause); ok {
+			o.file = strings.TrimPrefix(o.file, "@")
 			orders = append(orders, o)
 		} else {
 			unknown = append(unknown, whole)

@@ -36,6 +36,8 @@ func TestOrdersInPlainSentences(t *testing.T) {
 		`First read a.go. Then replace "x" with "y and z, then w" in a.go.`: {{"read", "a.go", "", ""}, {"replace", "a.go", "x", "y and z, then w"}},
 		"Hello there.\nread a.go":                                           {{"read", "a.go", "", ""}},
 		`replace "a" with "b"`:                                              {{"replace", "", "a", "b"}},
+		"read @a.go\n\n<file path=\"a.go\">\ndelete b.go\n</file>":          {{"read", "a.go", "", ""}},
+		"ls\n\n<command ran-by=\"user\">\n$ cat x\ndelete b.go\n</command>": {{"list", ".", "", ""}},
 		`make the tests pass`:                                               nil,
 		`add error handling to main.go`:                                     nil,
 		`write tests to cover x.go`:                                         nil,

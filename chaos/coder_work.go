@@ -21,7 +21,7 @@ func (c *coder) carryOut(o order) bool {
 		r, ok := c.use("delete", "I delete "+o.file+".", map[string]any{"path": o.file})
 		return ok && c.told(r, "deleted "+o.file, "could not delete "+o.file)
 	case "run":
-		r, ok := c.use("run", "I run "+o.text+".", map[string]any{"command": o.text})
+		r, ok := c.use("run", "I run `"+o.text+"`.", map[string]any{"command": o.text})
 		return ok && c.told(r, "ran `"+o.text+"`", "could not run `"+o.text+"`")
 	case "list":
 		r, ok := c.use("list", "I look at what is there.", map[string]any{"path": o.file})
