@@ -2,7 +2,9 @@ package agent
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -40,8 +42,9 @@ func endless() Settings {
 	return set
 }
 
-// BenchmarkStep is what a step costs beside the model and the tool: a request,
-// its answer, a call, everything durable.
+// BenchmarkStep is what a request with its answer and a call cost beside the
+// model and the tool: two transactions, everything durable. The history grows
+// with the number of runs.
 func BenchmarkStep(b *testing.B) {
 	m := unheard{worker(b.N).(*script)}
 	s := opened(b, m, Tools(writer("write", echo)), With(endless()), Journal(book(b)))
@@ -49,6 +52,44 @@ func BenchmarkStep(b *testing.B) {
 	for _, err := range s.Turn(b.Context(), ninelives.UserText("go")) {
 		if err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkStepFloor is what BenchmarkStep cannot be below: its two
+// transactions, as small as its own, by SQLite alone and as durable.
+func BenchmarkStepFloor(b *testing.B) {
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(b.TempDir(), "floor.db")+"?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	db.SetMaxOpenConns(1)
+	if _, err := db.Exec(`CREATE TABLE events (stream TEXT, seq INTEGER, data BLOB, PRIMARY KEY (stream, seq)) WITHOUT ROWID`); err != nil {
+		b.Fatal(err)
+	}
+	insert, err := db.Prepare(`INSERT INTO events VALUES ('one', ?, ?)`)
+	if err != nil {
+		b.Fatal(err)
+	}
+	data := make([]byte, 300)
+	seq := 0
+	b.ResetTimer()
+	for b.Loop() {
+		for _, entries := range []int{2, 1} { // an answer with an intent; an effect
+			tx, err := db.Begin()
+			if err != nil {
+				b.Fatal(err)
+			}
+			for range entries {
+				seq++
+				if _, err := tx.Stmt(insert).Exec(seq, data); err != nil {
+					b.Fatal(err)
+				}
+			}
+			if err := tx.Commit(); err != nil {
+				b.Fatal(err)
+			}
 		}
 	}
 }
