@@ -33,8 +33,8 @@ type Prepared struct {
 //   - call ids are unique, not empty, and of the form that the target takes;
 //     a ToolResult has its call's name;
 //   - Arguments are a JSON object;
-//   - for Anthropic Messages, system messages come first, except those that
-//     arrived inside the messages of a request in that protocol (they carry an
+//   - for Anthropic Messages and Gemini, system messages come first, except those
+//     that arrived inside the messages of a request in the former (they carry an
 //     Extra of it);
 //   - only reasoning that the target may see is left, with an empty Reasoning
 //     part where it insists on one.

@@ -8,9 +8,9 @@ import (
 )
 
 // placeInstructions writes the developer role as system where it is not known
-// and, for Anthropic Messages, brings system messages to the front: they go
-// into a parameter of their own. Those that came inside the messages of that
-// protocol stay where they are, unless the target has refused them there.
+// and, for Anthropic Messages and Gemini, brings system messages to the front:
+// they go into a parameter of their own. Those that came inside the messages of
+// the former stay where they are, unless the target has refused them there.
 func (p *preparer) placeInstructions() {
 	if !p.dialect.DeveloperRole {
 		for i := range p.req.Messages {
@@ -19,17 +19,20 @@ func (p *preparer) placeInstructions() {
 			}
 		}
 	}
-	if !p.anthropic() {
+	if !p.anthropic() && p.candidate.Protocol != ninelives.Gemini {
 		return
 	}
 	var front, rest []ninelives.Message
 	for _, m := range p.req.Messages {
 		if m.Role == ninelives.RoleSystem || m.Role == ninelives.RoleDeveloper {
-			inside := m.Extra.For(ninelives.AnthropicMessages) != nil
+			inside := p.anthropic() && m.Extra.For(ninelives.AnthropicMessages) != nil
 			if inside && p.dialect.NoSystemRole {
 				m.Extra, inside = ninelives.Extra{}, false
 			}
 			if !inside {
+				if len(rest) > 0 && !p.anthropic() {
+					p.notes.Add("an instruction in the middle of the conversation was sent at its head: %s has no other place for it", p.candidate.Name())
+				}
 				front = append(front, m)
 				continue
 			}

@@ -115,6 +115,18 @@ func TestPrepareRepairsHistories(t *testing.T) {
 			note: "interrupted",
 		},
 		{
+			name: "a result has the name of its call, and the call that of its result where it has none", target: messagesTarget(),
+			in:   []ninelives.Message{hi, assistant(call("c1", "f", "{}"), call("c2", "", "{}")), tool(result("c1", "g", "ok"), result("c2", "h", "ok"))},
+			want: []ninelives.Message{hi, assistant(call("c1", "f", "{}"), call("c2", "h", "{}")), tool(result("c1", "f", "ok"), result("c2", "h", "ok"))},
+		},
+		{
+			name:   "for Gemini, two answers of the model in a row are one, also with an instruction between them",
+			target: with(chatTarget(), func(t *wire.Target) { t.Candidate.Protocol = ninelives.Gemini }),
+			in:     []ninelives.Message{hi, assistant(text("one")), ninelives.SystemText("be brief"), assistant(text("two")), hi, hi},
+			want:   []ninelives.Message{ninelives.SystemText("be brief"), hi, assistant(text("one\n\ntwo")), hi, hi},
+			note:   "an instruction in the middle of the conversation was sent at its head",
+		},
+		{
 			name: "a result without a call is left out", target: chatTarget(),
 			in:   []ninelives.Message{hi, tool(result("c9", "f", "old")), user(text("more"))},
 			want: []ninelives.Message{hi, user(text("more"))},

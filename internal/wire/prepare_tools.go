@@ -50,16 +50,16 @@ func (p *preparer) pairResults() {
 				continue
 			}
 			call.ID = p.freeID(call, place{i, j}, used)
-			out[at].Parts[j] = call
 			result := ninelives.ToolResult{Content: []ninelives.Part{ninelives.Text{Text: interruptedResult}}, IsError: true}
 			from, found := answers[place{i, j}]
 			if found {
 				result = p.req.Messages[from.message].Parts[from.part].(ninelives.ToolResult)
 			}
-			result.CallID = call.ID
-			if result.Name == "" {
-				result.Name = call.Name
+			if call.Name == "" {
+				call.Name = result.Name
 			}
+			out[at].Parts[j] = call
+			result.CallID, result.Name = call.ID, call.Name
 			switch {
 			case found && from.message < run:
 				results[from] = result

@@ -76,9 +76,6 @@ func (e *request) contents() {
 			rest = append(rest, m)
 			continue
 		}
-		if len(rest) > 0 {
-			e.notes.Add("an instruction in the middle of the conversation was sent at its head: %s has no other place for it", e.target.Candidate.Name())
-		}
 		system = append(system, m)
 	}
 	if len(rest) == 0 {
