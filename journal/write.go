@@ -119,7 +119,10 @@ func (j *Journal) transact(w *writer, batch []*write) error {
 	}
 	for _, b := range batch {
 		if err := b.do(w); err != nil {
-			return errors.Join(err, w.exec("ROLLBACK"))
+			// After some errors SQLite has done so itself; if neither has, the
+			// next BEGIN tells.
+			_ = w.exec("ROLLBACK")
+			return err
 		}
 		j.at("written")
 	}

@@ -144,8 +144,16 @@ func (k *kept) end(id string, o journal.Outcome) error {
 	if err := k.j.End(context.Background(), id, o); err != nil {
 		return fmt.Errorf("the end of the call is not kept: %w", err)
 	}
+	if err := k.removed(); err != nil {
+		return fmt.Errorf("the question is not kept: %w", err)
+	}
+	return nil
+}
+
+// removed says that the file is no longer the one that is written to.
+func (k *kept) removed() error {
 	if now, err := os.Stat(k.path); err != nil || !os.SameFile(now, k.file) {
-		return fmt.Errorf("the question is not kept: the journal %s was removed meanwhile", k.path)
+		return fmt.Errorf("the journal %s was removed meanwhile", k.path)
 	}
 	return nil
 }

@@ -142,7 +142,14 @@ func (r *running) run(ctx context.Context, mistake error) error {
 	if out.err = errors.Join(mistake, cmp.Or(lost, ctx.Err())); out.err != nil {
 		return r.fail(out)
 	}
-	return r.fail(r.carryOut(ctx, kept, out, task))
+	out = r.carryOut(ctx, kept, out, task)
+	if out.kept {
+		if err := kept.removed(); err != nil {
+			out.kept = false
+			fmt.Fprintln(r.stderr, "ninelives: the session is not kept: "+oneLine(err.Error()))
+		}
+	}
+	return r.fail(out)
 }
 
 // carryOut opens everything that the task needs and works on it.
@@ -283,12 +290,12 @@ func (r *running) keep(ctx context.Context, kept *kept, task ninelives.Message) 
 	case errors.Is(err, journal.ErrTaken):
 		return "", usagef("%v", err)
 	case err != nil:
-		return "", err
+		return "", fmt.Errorf("the task is not kept, and nothing was done: %w", err)
 	}
 	defer func() { _ = session.Close() }()
 	if len(task.Parts) > 0 {
 		if _, err := session.Accept(ctx, task); err != nil {
-			return "", err
+			return "", fmt.Errorf("the task is not kept, and nothing was done: %w", err)
 		}
 	}
 	return session.ID(), nil
