@@ -8,6 +8,9 @@ import (
 	"unicode"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/ninelives-ai/ninelives/internal/nearest"
 )
 
 // deadline is the value of --deadline. One that cannot be used is a mistake
@@ -98,5 +101,12 @@ func emptyFlag(name string) error {
 // the programming language.
 func flagWords(cmd *cobra.Command, err error) error {
 	text, _, _ := strings.Cut(err.Error(), ": strconv.")
+	if name, unknown := strings.CutPrefix(text, "unknown flag: --"); unknown {
+		var names []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+		if near := nearest.Name(name, names); near != "" {
+			text += " (did you mean --" + near + "?)"
+		}
+	}
 	return usagef("%s: see %s --help", text, cmd.CommandPath())
 }

@@ -31,10 +31,12 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
+	"github.com/ninelives-ai/ninelives/internal/nearest"
 	"github.com/ninelives-ai/ninelives/provider"
 	"github.com/ninelives-ai/ninelives/tool"
 )
@@ -127,8 +129,15 @@ func (p *process) root() *cobra.Command {
 
 // knownCommand refuses a command that there is not.
 func knownCommand(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return usagef("there is no command %q: see ninelives --help", args[0])
+	if len(args) == 0 {
+		return nil
 	}
-	return nil
+	if strings.ContainsAny(args[0], " \t\n") { // a task
+		return usagef("there is no command %q: for a task write ninelives run \"…\"", clip(args[0], 60))
+	}
+	var names []string
+	for _, c := range cmd.Root().Commands() {
+		names = append(names, c.Name())
+	}
+	return usagef("there is no command %q%s: see ninelives --help", args[0], nearest.Hint(args[0], names))
 }

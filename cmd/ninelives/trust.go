@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -54,6 +56,9 @@ func (p *process) trustFile(path string, yes bool) error {
 		return usagef("%s is no project's file: only a ninelives.yaml needs trust", path)
 	}
 	text, err := config.Read(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return usagef("%s does not exist: there is nothing to trust", path)
+	}
 	if err != nil {
 		return &usageError{err}
 	}
