@@ -98,7 +98,7 @@ func recall(messages []ninelives.Message, turns []agent.Turn) []block {
 				if r, ok := resultOf(messages[from+i+1:], c.ID); ok {
 					b.body, b.failed = clip(r.Text()), r.IsError
 				} else {
-					b.note = "no result"
+					b.note, b.failed = "no result", true
 				}
 				blocks = append(blocks, b)
 			}
