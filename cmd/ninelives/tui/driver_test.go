@@ -316,7 +316,7 @@ func TestConversationIsRecalledAndWritten(t *testing.T) {
 		{kind: blockThought, head: "1 word of reasoning (Ctrl-O)", body: "hm"},
 		{kind: blockAnswer, head: "I look."},
 		{kind: blockCall, head: "grep x", body: "```\nfound"},
-		{kind: blockCall, head: "grep y", note: "no result"},
+		{kind: blockCall, head: "grep y", note: "no result", failed: true},
 	}
 	if got := recall(messages, turns); !reflect.DeepEqual(got, want) {
 		t.Errorf("%#v", got)

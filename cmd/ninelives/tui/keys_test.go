@@ -444,3 +444,33 @@ func TestLongAnswerIsScrolledWhileItComes(t *testing.T) {
 		t.Errorf("%d paragraphs of 40 are in the scrollback", n)
 	}
 }
+
+func TestSecondKeyOfTwoIsTheNextOne(t *testing.T) {
+	for key, effect := range map[string]any{"ctrl+c": quit{}, "esc": do{name: "rewind"}} {
+		g := newGlass(t, 80, 24)
+		g.wantEffects(g.press(key))
+		if !strings.Contains(g.screen(), " again ") {
+			t.Errorf("after one %s the screen is\n%s", key, g.screen())
+		}
+		g.press("left")
+		if strings.Contains(g.screen(), " again ") {
+			t.Errorf("after %s and another key the screen is\n%s", key, g.screen())
+		}
+		g.wantEffects(g.press(key))
+		g.wantEffects(g.press(key), effect)
+	}
+}
+
+func TestWhatWaitsBehindAStoppedTurnIsNotSaidToGoIntoIt(t *testing.T) {
+	g := newGlass(t, 140, 24)
+	g.begin("work")
+	st := g.u.standing
+	st.queued, st.Waiting = []queued{{1, agent.ViaSteer, "use tabs"}, {2, agent.ViaQueue, "then test"}}, 2
+	g.do(accepted{standing: st})
+	g.press("esc")
+	g.end(agent.End{Reason: agent.ReasonCanceled})
+	if s := g.screen(); !strings.Contains(s, "▸ waits for a turn: use tabs\n▸ waits for a turn: then test\n") ||
+		!strings.Contains(s, "2 messages that waited begin no turn, but the model will read them") {
+		t.Errorf("the screen is\n%s", s)
+	}
+}

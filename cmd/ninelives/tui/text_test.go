@@ -245,3 +245,22 @@ http://x.y/z
 		t.Errorf("with colour: %q", colored)
 	}
 }
+
+func TestCompactionAndUndoSayNoMoreThanTheyDid(t *testing.T) {
+	for _, c := range []struct {
+		c    agent.Compaction
+		want string
+	}{
+		{agent.Compaction{Why: "asked", Before: 12345, After: 4100}, "the context was made smaller, from 12.3k to 4.1k tokens: you asked for it"},
+		{agent.Compaction{Why: "asked", Before: 2690, After: 2651}, "the context was made smaller, from 2,690 to 2,651 tokens: you asked for it"},
+		{agent.Compaction{Why: "asked", Before: 2690, After: 2690}, "the context was not made smaller: of its 2,690 tokens nothing can be left out"},
+	} {
+		if got := compactedBlock(c.c).head; got != c.want {
+			t.Errorf("%d to %d: %q, want %q", c.c.Before, c.c.After, got, c.want)
+		}
+	}
+	twice := agent.Undo{Turn: 3, Changes: []tool.Change{{Path: "a.go"}, {Path: "b.go"}, {Path: "a.go"}}}
+	if got := undoBlocks(twice, "undone")[0].head; got != "turn 3 is undone: a.go, b.go" {
+		t.Errorf("%q", got)
+	}
+}

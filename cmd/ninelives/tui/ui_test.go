@@ -382,11 +382,11 @@ func TestOfferSaysWhyTheTurnStoppedAndHowItGoesOn(t *testing.T) {
 	}
 	g := newGlass(t, 80, 24)
 	g.begin("work")
-	e := agent.End{Reason: agent.ReasonLimit, Limit: "calls", Message: "2000 calls of tools (limit 2000)"}
+	e := agent.End{Reason: agent.ReasonLimit, Limit: "calls", Message: "2000 calls of tools (limit 2000).\nPlease review."}
 	g.events(agent.Guarded{Limit: "calls", Message: e.Message, Stop: true})
 	g.u.standing.Failed = &e
 	g.end(e)
-	if n := strings.Count(strings.Join(g.lines, "\n"), e.Message); n != 1 {
+	if n := strings.Count(strings.Join(g.lines, "\n"), "2000 calls of tools"); n != 1 {
 		t.Errorf("the reason is said %d times", n)
 	}
 }
