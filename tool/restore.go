@@ -142,7 +142,7 @@ func (r *restoration) decide(name string, changes []Change, redo bool) {
 	if t.links == 0 {
 		return
 	}
-	if !equal(now.FileState, chain[0].Before) && !equal(now.FileState, t.state) {
+	if before := chain[0].Before; !equal(now.FileState, before) && !equal(now.FileState, t.state) && !halfway(now.FileState, before, t.state) {
 		r.conflict(name, "it was changed since by somebody else; it was left alone")
 		return
 	}
@@ -151,6 +151,19 @@ func (r *restoration) decide(name string, changes []Change, redo bool) {
 		return
 	}
 	r.todo = append(r.todo, t)
+}
+
+// halfway tells what a restoration that was cut off leaves of a path on its way
+// between two states: a directory that its owner may work in, and nothing where
+// a directory gives way to a file, or a file to a directory.
+func halfway(now, from, to *FileState) bool {
+	if now == nil {
+		return from != nil && to != nil && (from.kind() == fs.ModeDir) != (to.kind() == fs.ModeDir)
+	}
+	opened := func(s *FileState) bool {
+		return s != nil && s.kind() == fs.ModeDir && now.perm() == s.perm()|0o700
+	}
+	return now.kind() == fs.ModeDir && (opened(from) || opened(to))
 }
 
 // present is look without following a link in the directories above: what would
@@ -288,7 +301,11 @@ func (r *restoration) build(t *target) error {
 		if err := r.w.above(t.path); err != nil {
 			return err
 		}
-		if err := r.w.root.Mkdir(t.path, 0o700); err != nil {
+		err := r.w.root.Mkdir(t.path, 0o700)
+		if err == nil {
+			err = r.w.root.Chmod(t.path, t.state.perm()|0o700)
+		}
+		if err != nil {
 			return r.w.failed("create the directory", t.path, err)
 		}
 		return nil

@@ -115,6 +115,53 @@ func TestWhatACommandChangedIsTakenBackToTheByteAndDoneAgain(t *testing.T) {
 	})
 }
 
+// breaking ends after it was asked so many times, wherever the work is then.
+type breaking struct {
+	context.Context
+	left int
+}
+
+func (b *breaking) Err() error {
+	if b.left--; b.left < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// Wherever taking back was cut off, the next try finishes it.
+func TestARestorationThatWasCutOffIsFinishedByTheNext(t *testing.T) {
+	t.Parallel()
+	onUnix(t)
+	rapid.Check(t, func(rt *rapid.T) {
+		dir := filepath.Join(t.TempDir(), "w")
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		w, err := OpenWorkspace(dir, shelf{t.TempDir()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Close()
+		shake(rt, dir)
+		first := tree(rt, dir)
+		all := append(track(rt, w, func() { shake(rt, dir) }), track(rt, w, func() { shake(rt, dir) })...)
+		last := tree(rt, dir)
+		cut := func(redo bool) {
+			ctx := &breaking{context.Background(), rapid.IntRange(0, 3*len(all)+2).Draw(rt, "asked")}
+			_, conflicts, _ := w.Restore(ctx, all, redo)
+			if len(conflicts) > 0 {
+				rt.Fatalf("conflicts %q", conflicts)
+			}
+		}
+		cut(false)
+		restore(rt, w, all, false)
+		sameTree(rt, first, tree(rt, dir))
+		cut(true)
+		restore(rt, w, all, true)
+		sameTree(rt, last, tree(rt, dir))
+	})
+}
+
 func TestACommandsChangesAreToldExactly(t *testing.T) {
 	onUnix(t)
 	w := newWorkspace(t)
