@@ -163,7 +163,14 @@ func (t *runCommandTool) Run(ctx context.Context, call *Call) Result {
 	t.s.mu.Lock()
 	rec := t.s.marks[callKey{call.Session, call.ID}]
 	delete(t.s.marks, callKey{call.Session, call.ID})
+	// A command runs when what came of the one before it is durable: nobody
+	// will ask for its record any more.
+	over := t.s.over[call.Session]
+	t.s.over[call.Session] = rec
 	t.s.mu.Unlock()
+	if over.dir != "" {
+		_ = os.RemoveAll(over.dir) // what stays is swept when it is old
+	}
 
 	var r Result
 	changes, trackErr := t.s.ws.Track(ctx, func() error {

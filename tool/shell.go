@@ -50,6 +50,7 @@ type Shell struct {
 	mu       sync.Mutex
 	closed   bool
 	marks    map[callKey]record
+	over     map[string]record // of the last command of each session
 	running  map[*child]bool
 	consoles map[string]*console
 	started  int
@@ -77,7 +78,7 @@ func NewShell(ws *Workspace, opts ShellOptions) (*Shell, error) {
 	}
 	s := &Shell{
 		ws: ws, opts: opts, env: Environment(opts.Environ, opts.Secrets, opts.Pass), sandbox: sandboxHere(),
-		marks: map[callKey]record{}, running: map[*child]bool{}, consoles: map[string]*console{},
+		marks: map[callKey]record{}, over: map[string]record{}, running: map[*child]bool{}, consoles: map[string]*console{},
 	}
 	switch {
 	case opts.NoSandbox:

@@ -581,6 +581,48 @@ func TestAProgramThatIsNoSupervisorIsToldInALine(t *testing.T) {
 	}
 }
 
+// The record of a command may be asked for until what came of it is durable,
+// which it is when the next one runs; the records of other sessions stay.
+func TestARecordGoesWithTheNextCommandOfItsSession(t *testing.T) {
+	h := shellOf(t, nil)
+	tool := h.Tools()[0].(*runCommandTool)
+	run := func(session, id string) []byte {
+		t.Helper()
+		_, call := h.call(0, commandArguments{Command: "echo " + id})
+		call.Session, call.ID = session, id
+		mark, err := tool.Mark(t.Context(), call)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := tool.Run(t.Context(), call); r.Text() != id+"\n" {
+			t.Fatalf("%q", r.Text())
+		}
+		return mark
+	}
+	standing := func(mark []byte) Standing {
+		_, call := h.call(0, commandArguments{Command: "echo"})
+		s, _ := tool.Probe(t.Context(), call, mark)
+		return s
+	}
+	other := run("other", "c0")
+	for i, last := 1, []byte(nil); i < 5; i++ {
+		mark := run("own", fmt.Sprintf("c%d", i))
+		if got := standing(mark); got != StandingDone {
+			t.Errorf("command %d is %q", i, got)
+		}
+		if last != nil && standing(last) != StandingUnknown {
+			t.Errorf("the record before command %d is still there", i)
+		}
+		last = mark
+	}
+	if got := standing(other); got != StandingDone {
+		t.Errorf("that of another session is %q", got)
+	}
+	if left, err := os.ReadDir(h.opts.Records); err != nil || len(left) != 2 {
+		t.Errorf("%d records are left (%v)", len(left), err)
+	}
+}
+
 func TestOldRecordsAreSweptAndNewOnesKept(t *testing.T) {
 	dir := t.TempDir()
 	now := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
@@ -598,15 +640,15 @@ func TestOldRecordsAreSweptAndNewOnesKept(t *testing.T) {
 }
 
 func TestCredentialsAreKnownByTheirNames(t *testing.T) {
-	secret := "OPENAI_API_KEY ANTHROPIC_AUTH_TOKEN HF_TOKEN AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY AWS_SESSION_TOKEN GITHUB_TOKEN DB_PASSWORD PGPASSWORD NPM_TOKEN MY_SECRET X_CREDENTIALS GITHUB_PAT openai_api_key SENTRY_DSN"
+	secret := "OPENAI_API_KEY ANTHROPIC_AUTH_TOKEN HF_TOKEN AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY AWS_SESSION_TOKEN GITHUB_TOKEN DB_PASSWORD PGPASSWORD NPM_TOKEN MY_SECRET X_CREDENTIALS GITHUB_PAT openai_api_key SENTRY_DSN OTEL_EXPORTER_OTLP_HEADERS OTEL_EXPORTER_OTLP_TRACES_HEADERS"
 	plain := "PATH HOME SSH_AUTH_SOCK GOPATH LANG USER KEYBOARD MONKEY TOKENIZERS_PARALLELISM DATABASE_URL PWD OLDPWD"
 	for name := range strings.FieldsSeq(secret) {
-		if !secretName(name) {
+		if !SecretVariable(name) {
 			t.Errorf("%s is handed to commands", name)
 		}
 	}
 	for name := range strings.FieldsSeq(plain) {
-		if secretName(name) {
+		if SecretVariable(name) {
 			t.Errorf("%s is kept from commands", name)
 		}
 	}
