@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -459,7 +460,7 @@ func (s *Session) lead(e Entry) {
 	switch e := e.(type) {
 	case Input:
 		if h.Title == "" && !e.Note {
-			h.Title = title(e.Message.Text())
+			h.Title = cmp.Or(title(e.Message.Text()), "(no words)")
 		}
 	case Start:
 		h.State = "running"

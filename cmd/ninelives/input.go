@@ -87,7 +87,7 @@ func (p *process) replace(ctx context.Context, req *ninelives.Request, in *input
 	}
 	var mistakes []error
 	if in.schema != "" {
-		output, err := readSchema(ctx, in.schema)
+		output, err := readSchema(ctx, "--schema", in.schema)
 		if err != nil {
 			mistakes, in.lost = append(mistakes, err), append(in.lost, lostSchema)
 		}

@@ -156,7 +156,7 @@ func (r *running) run(ctx context.Context, mistake error) error {
 func (r *running) carryOut(ctx context.Context, kept *kept, out result, task ninelives.Message) result {
 	var output *ninelives.Output
 	if r.schema != "" {
-		if output, out.err = readSchema(ctx, r.schema); out.err != nil {
+		if output, out.err = readSchema(ctx, "--output-schema", r.schema); out.err != nil {
 			return out
 		}
 	}
@@ -196,6 +196,7 @@ func (r *running) carryOut(ctx context.Context, kept *kept, out result, task nin
 		if err != nil {
 			out.err = err
 			if errors.Is(err, agent.ErrNothing) {
+				out.kept = false // the error says how to go on
 				out.err = usagef("session %s has nothing to go on with: give it a task, as in: ninelives run --resume %s \"…\"", session.ID(), session.ID())
 			}
 			return out
@@ -276,6 +277,9 @@ func (r *running) keep(ctx context.Context, kept *kept, task ninelives.Message) 
 		if r.resume, err = lastSession(ctx, kept, dir); err != nil {
 			return "", err
 		}
+		if r.resume == "" {
+			return "", usagef("--continue: there is no session of this directory yet: leave --continue out to begin one")
+		}
 	}
 	clerk := agent.New(nil, agent.Journal(kept.j), agent.Workspace(dir), agent.Version(buildVersion()))
 	var session *agent.Session
@@ -301,16 +305,19 @@ func (r *running) keep(ctx context.Context, kept *kept, task ninelives.Message) 
 	return session.ID(), nil
 }
 
-// lastSession is the session of the directory that was added to last.
+// lastSession is the session of the directory that was added to last, among
+// those in which something was said; empty if there is none.
 func lastSession(ctx context.Context, kept *kept, dir string) (string, error) {
-	list, _, err := kept.j.Sessions(ctx, journal.SessionFilter{Labels: map[string]string{labelDirectory: dir}, Without: []string{agent.LabelCall}, Limit: 1})
-	if err != nil {
-		return "", err
+	for _, limit := range []int{20, -1} {
+		list, _, err := kept.j.Sessions(ctx, journal.SessionFilter{Labels: map[string]string{labelDirectory: dir}, Without: []string{agent.LabelCall}, Limit: limit})
+		if err != nil {
+			return "", err
+		}
+		if i := slices.IndexFunc(list, begun); i >= 0 {
+			return list[i].ID, nil
+		}
 	}
-	if len(list) == 0 {
-		return "", usagef("--continue: there is no session of this directory yet: leave --continue out to begin one")
-	}
-	return list[0].ID, nil
+	return "", nil
 }
 
 // fail tells the end and gives the exit code.

@@ -17,23 +17,23 @@ import (
 	"github.com/ninelives-ai/ninelives/internal/jsonout"
 )
 
-// readSchema takes a JSON schema from a file and makes sure that it is one
+// readSchema takes the JSON schema of a flag from a file and makes sure that it is one
 // that an answer can satisfy.
-func readSchema(ctx context.Context, name string) (*ninelives.Output, error) {
-	data, err := readFile(ctx, "--schema", name, maxSchema)
+func readSchema(ctx context.Context, flag, name string) (*ninelives.Output, error) {
+	data, err := readFile(ctx, flag, name, maxSchema)
 	if err != nil {
 		return nil, err
 	}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	if !utf8.Valid(data) {
-		return nil, usagef("--schema %s is no JSON schema: it is no text in UTF-8", name)
+		return nil, usagef("%s %s is no JSON schema: it is no text in UTF-8", flag, name)
 	}
 	compiled, err := jsonout.Compile(data)
 	if err != nil {
-		return nil, usagef("--schema %s is no JSON schema: %s", name, schemaWords(err))
+		return nil, usagef("%s %s is no JSON schema: %s", flag, name, schemaWords(err))
 	}
 	if why := senseless(data, compiled); why != "" {
-		return nil, usagef("--schema %s %s", name, why)
+		return nil, usagef("%s %s %s", flag, name, why)
 	}
 	return &ninelives.Output{Name: schemaName(name), Schema: data}, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -81,6 +82,7 @@ func (p *process) listSessions(ctx context.Context, k *kept, all, subagents, asJ
 		return err
 	}
 	p.tellDamage(damaged)
+	list = slices.DeleteFunc(list, func(s journal.SessionSummary) bool { return !s.Running && !begun(s) })
 	if asJSON {
 		for _, s := range list {
 			err := p.jsonLine(sessionLine{s.ID, s.Labels[labelDirectory], s.Labels["parent"], s.Title, s.State, s.Running, s.Started, s.Updated, s.Entries})
@@ -96,11 +98,7 @@ func (p *process) listSessions(ctx context.Context, k *kept, all, subagents, asJ
 	}
 	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
 	for _, s := range list {
-		state := s.State
-		if s.Running {
-			state = "open elsewhere"
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s", s.ID, s.Updated.Format("2006-01-02 15:04:05"), oneLine(state), oneLine(s.Title))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s", s.ID, s.Updated.Format("2006-01-02 15:04:05"), stateWords(s), oneLine(s.Title))
 		if all {
 			fmt.Fprintf(w, "\t%s", oneLine(s.Labels[labelDirectory]))
 		}
@@ -111,6 +109,21 @@ func (p *process) listSessions(ctx context.Context, k *kept, all, subagents, asJ
 	}
 	fmt.Fprintln(p.stderr, "open one with: ninelives resume ID")
 	return nil
+}
+
+// begun reports whether something was said in a session: whoever only looked
+// in has left nothing to go on with.
+func begun(s journal.SessionSummary) bool { return s.Title != "" }
+
+// stateWords say how a session stands.
+func stateWords(s journal.SessionSummary) string {
+	switch {
+	case s.Running:
+		return "open elsewhere"
+	case s.State == "running": // and its process is not
+		return string(agent.ReasonInterrupted)
+	}
+	return oneLine(s.State)
 }
 
 func (p *process) tellDamage(damaged []journal.Damage) {

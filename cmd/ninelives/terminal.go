@@ -85,7 +85,7 @@ func (s *shop) notices() []string {
 		lines = append(lines, "! "+oneLine(w))
 	}
 	if s.chain.simulated {
-		lines = append(lines, strings.Split(simulatedCoder, "\n")...)
+		lines = append(lines, strings.ReplaceAll(simulatedCoder, "\n", " "))
 	}
 	return append(lines, "asking "+oneLine(s.chain.plan()))
 }
@@ -109,12 +109,8 @@ func listed(ctx context.Context, kept *kept, dir string) ([]tui.Listed, error) {
 	}
 	list, _, err := kept.j.Sessions(ctx, journal.SessionFilter{Labels: map[string]string{labelDirectory: dir}, Without: []string{agent.LabelCall}})
 	var out []tui.Listed
-	for _, s := range list {
-		state := s.State
-		if s.Running {
-			state = "open elsewhere"
-		}
-		out = append(out, tui.Listed{ID: s.ID, Title: s.Title, Note: s.Updated.Format("2006-01-02 15:04") + " · " + state})
+	for _, s := range slices.DeleteFunc(list, func(s journal.SessionSummary) bool { return !begun(s) }) {
+		out = append(out, tui.Listed{ID: s.ID, Title: s.Title, Note: s.Updated.Format("2006-01-02 15:04") + " · " + stateWords(s)})
 	}
 	return out, err
 }
@@ -201,6 +197,9 @@ func (p *process) resumeCommand() *cobra.Command {
 				}
 				if id, err = lastSession(cmd.Context(), kept, dir); err != nil {
 					return err
+				}
+				if id == "" {
+					return usagef("there is no session of this directory yet: ninelives begins one")
 				}
 			}
 			return p.terminal(cmd.Context(), w, id)
