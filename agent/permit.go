@@ -31,11 +31,15 @@ func (t *turn) allow(j *job) (bool, error) {
 		return true, nil
 	}
 	if t.a.approve == nil {
-		t.deny(j, "denied: "+j.verdict.Why+" needs a person's word, and nobody can be asked here")
+		t.deny(j, "denied: "+j.verdict.Why+NobodyToAsk)
 		return false, nil
 	}
 	return t.askPerson(j, turn)
 }
+
+// NobodyToAsk ends the result of a call that was denied because it has to be
+// asked for, and the agent has no [Approve].
+const NobodyToAsk = " needs a person's word, and nobody can be asked here"
 
 // deny answers a call with a no.
 func (t *turn) deny(j *job, why string) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,7 +19,8 @@ import (
 // result and nothing that was taken back.
 type runShow struct {
 	*show
-	text string // of the answer on the screen
+	text string   // of the answer on the screen
+	want []string // tools that somebody would have had to allow
 }
 
 func newRunShow(p *process, start time.Time) *runShow {
@@ -92,6 +94,9 @@ func (s *runShow) called(e agent.Effect) {
 	case e.Unknown:
 		s.step(s.paint.amber("?"), e.Name+": nobody can say whether it had its effect")
 	case e.Result.IsError:
+		if e.Denied && strings.HasSuffix(e.Result.Text(), agent.NobodyToAsk) && !slices.Contains(s.want, e.Name) {
+			s.want = append(s.want, e.Name)
+		}
 		s.step(s.paint.red("✗"), e.Name+": "+clip(e.Result.Text(), 200))
 	case e.Summary != "":
 		s.step(s.paint.green("✓"), e.Summary)
@@ -134,6 +139,9 @@ func (s *runShow) end(out result) error {
 	if e.Reason != agent.ReasonComplete {
 		s.line("ninelives: " + oneLine(endWords(e.End)))
 	}
+	if len(s.want) > 0 {
+		s.line(s.paint.amber("! " + wantWords(s.want)))
+	}
 	s.step("·", endFigures(e))
 	s.goOn(out)
 	return nil
@@ -143,6 +151,18 @@ func (s *runShow) goOn(out result) {
 	if words := resumeWords(out); words != "" {
 		s.line(s.paint.dim("go on with: " + words))
 	}
+}
+
+// wantWords say what would have let the tools run that nobody was there to allow.
+func wantWords(names []string) string {
+	words := "not done, because nobody could be asked: " + oneLine(strings.Join(names, ", ")) + "; to allow it:"
+	for _, name := range names {
+		if name == "run_command" {
+			name = `"run_command(COMMAND *)"`
+		}
+		words += " --allow " + oneLine(name)
+	}
+	return words
 }
 
 // endWords say why a turn ended.
