@@ -178,7 +178,7 @@ func TestUndoTakesTheLastTurnsChangesBackAndTellsTheModel(t *testing.T) {
 		r.Changes = []tool.Change{{Path: strings.Trim(string(c.Arguments), `{}":`)}, {Path: "taken"}}
 		return r
 	})
-	m := plays(calls(call("", "edit", `{"a":""}`)), says("ok"), calls(call("", "edit", `{"b":""}`)), says("ok"), says("nothing done"))
+	m := plays(calls(call("", "edit", `{"a":""}`)), says("ok"), calls(call("", "edit", `{"b":""}`)), says("ok"), says("nothing done"), says("nothing done"), says("nothing done"))
 	shelf := &shelf{}
 	s := opened(t, m, Tools(edit), Restorer(shelf), Journal(book(t)))
 	p := turned(t, s, "1")
@@ -211,6 +211,15 @@ func TestUndoTakesTheLastTurnsChangesBackAndTellsTheModel(t *testing.T) {
 	shelf.err = errors.New("read-only file system")
 	if u, err = s.Undo(t.Context()); !errors.Is(err, shelf.err) {
 		t.Errorf("what failed in part is said: %+v %v", u, err)
+	}
+	shelf.err = nil
+	if u, err = s.Undo(t.Context()); err != nil || u.Turn != 1 {
+		t.Errorf("what was not finished is gone on with: %+v %v", u, err)
+	}
+	turned(t, s, "5")
+	said = spokenBy(m.asked()[len(m.asked())-1].Messages, ninelives.RoleUser)
+	if want := notePrefix + "Not finished, because it was stopped on the way: The user has taken back the file changes of turn 1: a. These were left as they are: taken: it was changed since."; !slices.Contains(said, want) {
+		t.Errorf("the model reads %q", said)
 	}
 }
 

@@ -11,7 +11,8 @@ import (
 
 // Undo takes back the file changes of the last turn that has some and was not
 // undone. What somebody else has changed since is left alone and listed. The
-// conversation stays, and the model is told.
+// conversation stays, and the model is told. With an error it has stopped on
+// the way, and the next Undo goes on with the same turn.
 func (s *Session) Undo(ctx context.Context) (Undo, error) {
 	return s.restore(ctx, false, func(st *State) *Turn {
 		for i := len(st.turns) - 1; i >= 0; i-- {
@@ -58,8 +59,12 @@ func (s *Session) restore(ctx context.Context, redo bool, find func(*State) *Tur
 	}
 	u := Undo{Turn: t.Number, Redo: redo, Changes: restored, Conflicts: conflicts}
 	s.mu.Lock()
-	s.stageLocked(u)
-	s.noteLocked(undoNote(u))
+	if err == nil {
+		s.stageLocked(u)
+		s.noteLocked(undoNote(u))
+	} else { // the turn is not undone: the next try finishes it
+		s.noteLocked("Not finished, because it was stopped on the way: " + undoNote(u))
+	}
 	failed := s.commitLocked(ctx)
 	s.mu.Unlock()
 	return u, errors.Join(err, failed)
