@@ -19,7 +19,7 @@ func Environment(environ, secrets, pass []string) []string {
 		if !ok || name == "" || name == "BASH_ENV" || name == "ENV" {
 			continue // the last two name files that a shell would run first
 		}
-		if !slices.Contains(pass, name) && (secretName(name) || slices.Contains(secrets, name)) {
+		if !slices.Contains(pass, name) && (SecretVariable(name) || slices.Contains(secrets, name)) {
 			continue
 		}
 		if _, ours := quietVariables[name]; ours && !slices.Contains(pass, name) {
@@ -44,8 +44,8 @@ var quietVariables = map[string]string{
 	"DEBIAN_FRONTEND": "noninteractive", "PIP_NO_INPUT": "1", "PYTHONUNBUFFERED": "1",
 }
 
-// secretName reports a variable whose name says that it holds a credential.
-func secretName(name string) bool {
+// SecretVariable reports a variable whose name says that it holds a credential.
+func SecretVariable(name string) bool {
 	name = strings.ToUpper(name)
 	switch name {
 	case "SSH_AUTH_SOCK", "XAUTHORITY", "GPG_TTY", "GITHUB_TOKEN_PERMISSIONS", "TOKENIZERS_PARALLELISM":
@@ -60,6 +60,9 @@ func secretName(name string) bool {
 		if strings.HasSuffix(name, end) {
 			return true
 		}
+	}
+	if strings.HasPrefix(name, "OTEL_EXPORTER_OTLP") && strings.HasSuffix(name, "_HEADERS") {
+		return true // a collector's token stands there
 	}
 	return name == "TOKEN" || name == "APITOKEN" || strings.HasSuffix(name, "APITOKEN") || strings.HasSuffix(name, "AUTHTOKEN")
 }

@@ -6,13 +6,14 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
-	"regexp"
 	"runtime"
 	"strings"
 	"sync"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/ninelives-ai/ninelives/tool"
 )
 
 // command is a server that runs here.
@@ -145,16 +146,13 @@ func plainCause(err error) error {
 	return err
 }
 
-// secretName finds variables that are nobody else's business.
-var secretName = regexp.MustCompile(`(?i)(key|token|secret|passw(or)?d|passphrase|credentials?)(_|$)|^(aws|azure)_`)
-
 // environment is what a server sees: the present environment without what
 // looks like a secret, and what the configuration adds.
 func environment(environ []string, add map[string]string) []string {
 	var out []string
 	for _, v := range environ {
 		name, _, _ := strings.Cut(v, "=")
-		if _, replaced := add[name]; !replaced && !secretName.MatchString(name) {
+		if _, replaced := add[name]; !replaced && !tool.SecretVariable(name) {
 			out = append(out, v)
 		}
 	}
