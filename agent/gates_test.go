@@ -302,6 +302,44 @@ func TestPlanningIsLinearInTheMessages(t *testing.T) {
 	}
 }
 
+// A turn that must be made smaller again and again keeps the last of its
+// compactions, which all that came before went into; a rewind still finds those
+// of the turns before.
+func TestATurnKeepsOneOfItsCompactions(t *testing.T) {
+	w := &writing{TB: t}
+	w.add(Opening{Directory: "/nowhere"})
+	for turn := 1; turn <= 3; turn++ {
+		w.begin(turn)
+		for step := 1; step <= 100; step++ {
+			c := call(fmt.Sprintf("call_%d_%d_0", turn, step), "write", "{}")
+			w.add(Answer{Turn: turn, Step: step, Purpose: PurposeStep, Finish: ninelives.FinishToolCalls,
+				Message: ninelives.Message{Role: ninelives.RoleAssistant, Parts: []ninelives.Part{c}}},
+				Effect{Call: c.ID, Name: c.Name, Ran: true, Result: result(c, tool.TextResult("written"))})
+			said := (turn-1)*202 + 2*step
+			w.add(Compaction{Turn: turn, Tier: 5, Before: 2, After: 1, Through: said, View: []ninelives.Message{ninelives.UserText(fmt.Sprintf("up to %d", said))}})
+		}
+		w.add(Answer{Turn: turn, Step: 101, Purpose: PurposeStep, Finish: ninelives.FinishStop, Message: ninelives.AssistantText("done")}, End{Turn: turn, Reason: ReasonComplete})
+	}
+	st := &State{}
+	for i, r := range decodeAll(w.record) {
+		st.add(w.record[i].At, r.entry)
+	}
+	if len(st.compactions) != 3 {
+		t.Errorf("%d compactions are kept of three turns", len(st.compactions))
+	}
+	for turn, want := range map[int][]string{3: {"up to 402", "done"}, 2: {"up to 200", "done"}} {
+		back := st.clone()
+		back.add(st.last, Rewind{Turn: turn})
+		var got []string
+		for _, m := range back.View() {
+			got = append(got, m.Text())
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("without turn %d the view is %q, want %q", turn, got, want)
+		}
+	}
+}
+
 // held is what a history needs: its texts, and for every message two places
 // in slices that may be twice as large as what they hold.
 func held(messages []ninelives.Message) (bytes int) {

@@ -481,10 +481,22 @@ func (s *State) compact(e Compaction) {
 	} else if e.Tier == 2 || e.Tier == 3 {
 		s.strikes = 0 // a summary was taken: what is done without a model proves nothing
 	}
-	s.compactions = append(slices.Clip(s.compactions), compacted{e, len(s.messages)})
+	before := s.compactions
+	for n := len(before); n > 0 && s.supersedes(e, before[n-1]); n-- {
+		before = before[:n-1]
+	}
+	s.compactions = append(slices.Clip(before), compacted{e, len(s.messages)})
 	s.view, s.through = e.Apply(s.view, s.through)
 	s.tokens = Estimate(s.view...)
 	s.views++
+}
+
+// supersedes reports that an earlier compaction is not needed once e is there:
+// e replaces all that it did, and where a turn is forgotten both are, for no
+// turn has begun between them.
+func (s *State) supersedes(e Compaction, earlier compacted) bool {
+	return len(e.View) > 0 && e.Through >= max(earlier.Through, earlier.Strip) &&
+		len(s.turns) > 0 && earlier.at > s.turn().First
 }
 
 // rewind makes the view forget the turns from a number on: it is built again
