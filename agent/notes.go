@@ -28,7 +28,7 @@ func cutOffNote(f *Failure) string {
 
 // lastWordNote asks for what the user needs to go on.
 func lastWordNote(most int) string {
-	return fmt.Sprintf("The limit of %d steps of this turn is reached, and no tool can be called any more. Say now what was done and what remains to be done.", most)
+	return fmt.Sprintf("The most steps that this turn may have (%d) are used up, and no tool can be called any more. Say now what was done and what remains to be done.", most)
 }
 
 // endNote tells the model, with the next turn, what it could not see of the end.
