@@ -12,9 +12,10 @@ import (
 // Whatever is wrong with a file is one line: where, what, and what to do.
 func TestWhatIsWrongIsSaidInPlainWords(t *testing.T) {
 	for text, want := range map[string]string{
-		"policy:\n\tdeadline: 3s":                              "f.yaml:2:1: a tab stands here: indent with spaces",
-		"model: a\nmodel: b":                                   `f.yaml:2:1: mapping key "model" already defined at [1:1]`,
-		"model: a: b":                                          `f.yaml:1:8: a second ":" in one value: put the value in quotes`,
+		"\tmodel: x":              "f.yaml:1:6: a tab stands in this line: indent with spaces",
+		"policy:\n\tdeadline: 3s": "f.yaml:2:1: a tab stands here: indent with spaces",
+		"model: a\nmodel: b":      `f.yaml:2:1: mapping key "model" already defined at [1:1]`,
+		"model: a: b":             `f.yaml:1:8: a second ":" in one value: put the value in quotes`,
 		"modelPresets: {a: {model: x, key: ${K}}}":             "f.yaml:1:36: ',' or '}' must be specified (inside { } and [ ] a value such as ${NAME} stands in quotes)",
 		"model: ${UNCLOSED":                                    "f.yaml:1:8: a variable is written ${NAME} or ${NAME:-default}, and a plain ${ as $${",
 		"model: a${}":                                          "f.yaml:1:8: a variable is written ${NAME} or ${NAME:-default}, and a plain ${ as $${",

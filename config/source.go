@@ -131,6 +131,8 @@ func (s *source) words(err error, y yaml.Error) string {
 		return article(y.GetToken()) + " is too large a number"
 	case strings.HasPrefix(message, "found character '\t'"):
 		return "a tab stands here: indent with spaces"
+	case strings.HasPrefix(message, "tab character cannot"):
+		return "a tab stands in this line: indent with spaces"
 	case strings.HasPrefix(message, "mapping value is not allowed"):
 		return `a second ":" in one value: put the value in quotes`
 	case strings.Contains(message, "must be specified"):

@@ -164,6 +164,9 @@ func (d *driver) slash(session Session, e do) any {
 			undo, verb = session.Redo, "done again"
 		}
 		u, err := undo(d.ctx)
+		if errors.Is(err, agent.ErrNothing) {
+			return note("this session has no file changes to %s", e.name)
+		}
 		if err != nil {
 			return failure("nothing was "+verb, err)
 		}

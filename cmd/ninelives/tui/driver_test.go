@@ -91,7 +91,7 @@ func TestEveryCommandDoesItsThingOrSaysWhyNot(t *testing.T) {
 		{"resume s1", "this session is the one", "/resume is not set up here"},
 		{"compact", "the context was made smaller, from 12.3k to 4.1k tokens: you asked for it", "the context was made smaller, from 12.3k to 4.1k tokens: you asked for it"},
 		{"undo", "turn 1 is undone: main.go\nleft alone, because somebody changed them since: go.mod", "turn 1 is undone: main.go\nleft alone, because somebody changed them since: go.mod"},
-		{"redo", "nothing was done again: there is nothing to do", "nothing was done again: there is nothing to do"},
+		{"redo", "this session has no file changes to redo", "this session has no file changes to redo"},
 		{"rewind", "there is no message to go back to", "there is no message to go back to"},
 		{"rewind 7", "nothing was rewound: there is no turn 7: /rewind lists them", "nothing was rewound: there is no turn 7: /rewind lists them"},
 		{"permissions", "mode ask (Shift-Tab or /permissions MODE changes it)", "mode ask (Shift-Tab or /permissions MODE changes it)"},
