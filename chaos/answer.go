@@ -109,6 +109,11 @@ func compose(step Step, a *ask, seq int, now time.Time) *answer {
 	if a.last().role != "tool" || step.Insist || step.Coder {
 		if len(calls) == 0 && a.forced != "" && len(a.tools) > 0 {
 			calls = []Call{{Name: a.forced}}
+			if step.Coder && a.forced == "*" {
+				// Its work is done: what is left is the tool that takes the answer, which
+				// clients put last. Any other one would do something that nobody asked for.
+				calls[0].Name = a.tools[len(a.tools)-1].name
+			}
 			if step.Text != "" && json.Valid([]byte(step.Text)) {
 				calls[0].Arguments = step.Text // the scripted text is meant as the content of the call
 			}
