@@ -20,6 +20,9 @@ type Replayed struct {
 	Recorded string
 	Decided  string
 	Agrees   bool
+	// Gap: entries before it are lost, so that it may have been decided by what
+	// is not known any more.
+	Gap bool
 }
 
 // Replay asks the decider again at every point of a session's record, offline,
@@ -34,7 +37,7 @@ func Replay(entries []journal.Entry) (list []Replayed, err error) {
 	// What the driver may have been told: it asked before or after whatever
 	// came from outside between two entries of its own.
 	var said []Action
-	last := int64(0)
+	last, gap := int64(0), false
 	for _, e := range entries {
 		entry, err := Decode(e)
 		if err != nil {
@@ -42,6 +45,7 @@ func Replay(entries []journal.Entry) (list []Replayed, err error) {
 		}
 		if e.Seq > last+1 {
 			s.lose()
+			gap = true
 			said = append(said[:0], decide(s, s.last))
 		}
 		last = e.Seq
@@ -49,7 +53,7 @@ func Replay(entries []journal.Entry) (list []Replayed, err error) {
 			if a, ok := entry.(Answer); ok && r.Agrees && a.Request != "" && a.Request != s.printed(&print, a.Inputs) {
 				r.Agrees, r.Decided = false, r.Decided+", but of other messages"
 			}
-			r.Seq, r.At, r.Turn = e.Seq, e.At, s.turn().Number
+			r.Seq, r.At, r.Turn, r.Gap = e.Seq, e.At, s.turn().Number, gap
 			list = append(list, r)
 		}
 		outside := false

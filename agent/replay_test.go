@@ -88,6 +88,37 @@ func TestAReplayFindsARecordThatTheDeciderWouldNotHaveWritten(t *testing.T) {
 	}
 }
 
+// What is decided otherwise because a part of the record is lost is not called
+// different: nobody can say what was known then.
+func TestAReplayOfADamagedRecordSaysThatItHasAGap(t *testing.T) {
+	_, entries := eventful(t)
+	whole, err := Replay(entries)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gaps := 0
+	for i := 1; i < len(entries)-1; i++ {
+		list, err := Replay(slices.Delete(slices.Clone(entries), i, i+1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range list {
+			if r.Gap != (r.Seq > entries[i].Seq) {
+				t.Fatalf("without entry %d: entry %d has a gap before it: %t", entries[i].Seq, r.Seq, r.Gap)
+			}
+			if !r.Agrees && !r.Gap {
+				t.Errorf("without entry %d: entry %d is decided otherwise: %s, was %s", entries[i].Seq, r.Seq, r.Decided, r.Recorded)
+			}
+			if !r.Agrees {
+				gaps++
+			}
+		}
+	}
+	if gaps == 0 || slices.ContainsFunc(whole, func(r Replayed) bool { return r.Gap }) {
+		t.Errorf("%d decisions cannot be compared; the whole record: %v", gaps, whole)
+	}
+}
+
 // Whatever piece of a record is lost, the rest is a session that one can go on
 // with, and its history is one that providers take.
 func TestASessionWithAHoleInItsRecordGoesOn(t *testing.T) {

@@ -36,7 +36,7 @@ func (a *Agent) Resume(ctx context.Context, id string) (*Session, error) {
 // taken makes a session of its record.
 func (a *Agent) taken(ctx context.Context, log recorder, entries []journal.Entry, damaged []journal.Damage) *Session {
 	s := &Session{a: a, log: log, st: &State{}, damaged: damaged, pool: newPool()}
-	s.head = journal.Head{State: "open", Labels: map[string]string{}}
+	s.head = journal.Head{State: headOpen, Labels: map[string]string{}}
 	last := int64(0)
 	for i, r := range decodeAll(entries) {
 		if entries[i].Seq > last+1 || r.err != nil {
@@ -69,6 +69,22 @@ func (a *Agent) taken(ctx context.Context, log recorder, entries []journal.Entry
 	}
 	s.started(ctx)
 	s.idle(s.st.last)
+	return s
+}
+
+// StateOf is what a session's record comes to, for those who only look at it.
+// What cannot be read is left out.
+func StateOf(entries []journal.Entry) *State {
+	s, last := &State{}, int64(0)
+	for i, r := range decodeAll(entries) {
+		if entries[i].Seq > last+1 || r.err != nil {
+			s.lose()
+		}
+		last = entries[i].Seq
+		if r.err == nil {
+			s.add(entries[i].At, r.entry)
+		}
+	}
 	return s
 }
 

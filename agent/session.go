@@ -109,7 +109,7 @@ func (a *Agent) open(ctx context.Context, opening Opening) (*Session, error) {
 	}
 	s := &Session{a: a, dir: dir, st: &State{}, pool: newPool()}
 	opening.Directory, opening.Version = dir, a.version
-	s.head = journal.Head{State: "open", Labels: opening.labels()}
+	s.head = journal.Head{State: headOpen, Labels: opening.labels()}
 	at := now()
 	first, err := encode(at, opening)
 	if err != nil {
@@ -454,16 +454,30 @@ func (s *Session) record(ctx context.Context, entries ...Entry) error {
 	return s.commitLocked(ctx)
 }
 
+// What lists show of a session whose last turn has not ended; after it they
+// show its [Reason].
+const (
+	headOpen    = "open"    // nothing was said yet
+	headWaiting = "waiting" // something was, and no turn has begun with it
+	headRunning = "running"
+)
+
 // lead keeps what lists show of the session.
 func (s *Session) lead(e Entry) {
 	h := s.head
 	switch e := e.(type) {
 	case Input:
-		if h.Title == "" && !e.Note {
+		if e.Note {
+			return
+		}
+		if h.Title == "" {
 			h.Title = cmp.Or(title(e.Message.Text()), "(no words)")
 		}
+		if h.State == headOpen {
+			h.State = headWaiting
+		}
 	case Start:
-		h.State = "running"
+		h.State = headRunning
 		labels := map[string]string{"model": e.Model}
 		for k, v := range h.Labels {
 			if k != "model" {

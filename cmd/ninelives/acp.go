@@ -32,7 +32,7 @@ func (p *process) acp() *cobra.Command {
 			if isTerminal(p.stdin) {
 				return usagef("ninelives acp is for editors, which speak with it over standard input and output (docs/editors.md); in a terminal use ninelives")
 			}
-			kept := p.openJournal()
+			kept := p.openJournal("conversation")
 			defer kept.close()
 			return acp.Serve(cmd.Context(), p.stdin, p.stdout, p.acpConfig(kept, w))
 		},

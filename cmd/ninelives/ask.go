@@ -78,7 +78,7 @@ func (a *asking) run(ctx context.Context, mistake error) error {
 		defer cancel()
 	}
 	a.tell = a.teller()
-	a.kept = a.openJournal()
+	a.kept = a.openJournal("question")
 	defer a.kept.close()
 
 	call, err := a.call(ctx)

@@ -30,7 +30,7 @@ With an id, show that call: the question, what was done, the answer.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			k := p.openJournal()
+			k := p.openJournal("question")
 			defer k.close()
 			if k.j == nil {
 				return &usageError{k.err}

@@ -18,6 +18,7 @@ import (
 type kept struct {
 	j        *journal.Journal
 	err      error // why there is none
+	what     string
 	warnings []string
 	path     string
 	file     os.FileInfo
@@ -50,8 +51,10 @@ func (p *process) journalPath() (string, error) {
 	return filepath.Join(home, ".local", "state", "ninelives", "journal.db"), nil
 }
 
-func (p *process) openJournal() *kept {
-	k := &kept{}
+// openJournal opens the journal for a command; what is how the command calls
+// what it keeps there.
+func (p *process) openJournal(what string) *kept {
+	k := &kept{what: what}
 	path, err := p.journalPath()
 	if err == nil {
 		k.path = path
@@ -79,7 +82,7 @@ func movable(err error) error {
 }
 
 func (k *kept) warn(err error) {
-	k.warnings = append(k.warnings, "the question is not kept on disk: "+err.Error())
+	k.warnings = append(k.warnings, "the "+k.what+" is not kept on disk: "+err.Error())
 }
 
 func (k *kept) close() {
@@ -145,7 +148,7 @@ func (k *kept) end(id string, o journal.Outcome) error {
 		return fmt.Errorf("the end of the call is not kept: %w", err)
 	}
 	if err := k.removed(); err != nil {
-		return fmt.Errorf("the question is not kept: %w", err)
+		return fmt.Errorf("the %s is not kept: %w", k.what, err)
 	}
 	return nil
 }

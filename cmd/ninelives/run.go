@@ -126,7 +126,7 @@ func (r *running) run(ctx context.Context, mistake error) error {
 	} else {
 		r.tell = &runLines{out: r.stdout, start: r.start, stream: r.format == formatStreamJSON}
 	}
-	kept := r.openJournal()
+	kept := r.openJournal("task")
 	defer kept.close()
 
 	task, lost := r.task(ctx)

@@ -32,7 +32,7 @@ one entry a line.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			k := p.openJournal()
+			k := p.openJournal("session")
 			defer k.close()
 			if k.j == nil {
 				return &usageError{k.err}
@@ -166,12 +166,31 @@ func (p *process) showSession(ctx context.Context, k *kept, id string, asJSON bo
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %s  %s\n", s.ID, s.Started.Format("2006-01-02 15:04:05"), oneLine(s.State))
 	writeTranscript(&b, entries)
+	writeWaiting(&b, s, entries)
 	text := b.String()
 	if isTerminal(p.stdout) {
 		text = visible(text)
 	}
 	_, err = io.WriteString(p.stdout, text)
 	return quiet(err)
+}
+
+// writeWaiting says which messages no turn has taken up.
+func writeWaiting(b *strings.Builder, s journal.SessionSummary, entries []journal.Entry) {
+	waiting := 0
+	for _, in := range agent.StateOf(entries).Waiting() {
+		if !in.Note {
+			waiting++
+		}
+	}
+	if waiting == 0 {
+		return
+	}
+	words := plural(waiting, "message") + " above not taken up yet"
+	if !s.Running {
+		words += "; go on with: ninelives run --resume " + s.ID
+	}
+	fmt.Fprintf(b, "\n! %s\n", words)
 }
 
 // writeTranscript writes a session for people, as Markdown.
@@ -248,7 +267,7 @@ func (p *process) replay() *cobra.Command {
 		Short: "Decide a recorded session again, offline, and compare",
 		Long: `Ask the decider again at every recorded point of a session, without a model, a
 tool or a network, and compare with what was decided then. The exit code is 1
-where they differ.`,
+where they differ, or cannot be compared because the record is damaged.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return usagef("ninelives replay takes the id of a session: see ninelives sessions")
@@ -256,7 +275,7 @@ where they differ.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			k := p.openJournal()
+			k := p.openJournal("session")
 			defer k.close()
 			if k.j == nil {
 				return &usageError{k.err}
@@ -274,10 +293,15 @@ where they differ.`,
 // replayEntries compares and tells.
 func (p *process) replayEntries(entries []journal.Entry) error {
 	list, err := agent.Replay(entries)
-	differ := 0
+	differ, lost := 0, 0
 	for _, r := range list {
 		mark, note := "=", ""
-		if !r.Agrees {
+		switch {
+		case r.Agrees:
+		case r.Gap:
+			lost++
+			mark, note = "?", "   the record has a gap before it"
+		default:
 			differ++
 			mark, note = "≠", "   now: "+oneLine(r.Decided)
 		}
@@ -291,10 +315,17 @@ func (p *process) replayEntries(entries []journal.Entry) error {
 	switch {
 	case len(list) == 0:
 		fmt.Fprintln(p.stderr, "nothing was decided in this session yet")
-	case differ == 0:
+	case differ+lost == 0:
 		fmt.Fprintf(p.stderr, "%s, all as they were\n", plural(len(list), "decision"))
-	default:
+		return nil
+	}
+	if differ > 0 {
 		fmt.Fprintf(p.stderr, "ninelives: %d of %s are different now\n", differ, plural(len(list), "decision"))
+	}
+	if lost > 0 {
+		fmt.Fprintf(p.stderr, "ninelives: %d of %s cannot be compared: the record has a gap before them\n", lost, plural(len(list), "decision"))
+	}
+	if differ+lost > 0 {
 		return &ended{exitInternal}
 	}
 	return nil

@@ -24,7 +24,7 @@ func (p *process) terminal(ctx context.Context, w *work, id string) error {
 	if !is || !isTerminal(p.stdin) || !isTerminal(out) {
 		return usagef("the agent needs a terminal: without one use ninelives run \"…\" (ninelives --help lists everything)")
 	}
-	kept := p.openJournal()
+	kept := p.openJournal("conversation")
 	defer kept.close()
 	asker := tui.NewAsker()
 	w.remember = true
@@ -186,7 +186,7 @@ func (p *process) resumeCommand() *cobra.Command {
 			if len(args) == 1 {
 				id = args[0]
 			} else {
-				kept := p.openJournal()
+				kept := p.openJournal("conversation")
 				defer kept.close()
 				if kept.j == nil {
 					return &usageError{kept.err}
