@@ -229,7 +229,7 @@ func sweepOnce(ctx context.Context, dir string, k *killSwitch) error {
 }
 
 func TestKilledAtEveryWriteNothingIsLostAndNothingHappensTwice(t *testing.T) {
-	if testing.Short() {
+	if testing.Short() || underRace {
 		t.Skip("starts several hundred processes")
 	}
 	exe, err := os.Executable()

@@ -211,7 +211,7 @@ func happened(t *testing.T, dir string) int {
 }
 
 func TestASubagentThatWasKilledGoesOnByItsOwnRecord(t *testing.T) {
-	if testing.Short() {
+	if testing.Short() || underRace {
 		t.Skip("starts over a hundred processes")
 	}
 	whole := t.TempDir()
@@ -310,7 +310,7 @@ func subSweepHolds(t *testing.T, dir string, at int) (unknown int) {
 // A new turn instead closes the one that was cut off: the model is told how far
 // the subagent came, and what that had cost is counted.
 func TestANewTurnTellsHowFarASubagentHadComeThatWasKilled(t *testing.T) {
-	if testing.Short() {
+	if testing.Short() || underRace {
 		t.Skip("starts processes")
 	}
 	whole := t.TempDir()

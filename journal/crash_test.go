@@ -177,6 +177,9 @@ func check(t *testing.T, path, said string) (interrupted int) {
 }
 
 func TestKilledAtEveryPointNoInputIsLost(t *testing.T) {
+	if underRace {
+		t.Skip("starts many processes: runs without the race detector")
+	}
 	whole, err := command("three", filepath.Join(t.TempDir(), "j"), 0).Output()
 	if err != nil {
 		t.Fatal(err)

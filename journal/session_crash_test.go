@@ -195,6 +195,9 @@ func checkTalks(t *testing.T, path, out string, size func(n int) int) (cut int) 
 }
 
 func TestKilledAtEveryPointASessionIsWhole(t *testing.T) {
+	if underRace {
+		t.Skip("starts many processes: runs without the race detector")
+	}
 	itself := func(n int) int { return n }
 	whole, err := command("talk", filepath.Join(t.TempDir(), "j"), 0).Output()
 	must(t, err)
