@@ -345,6 +345,9 @@ type Undo struct {
 	// the path, what was left alone and why.
 	Changes   []tool.Change `json:"changes,omitzero"`
 	Conflicts []string      `json:"conflicts,omitzero"`
+	// Unknown are the names of the tools whose calls in this turn, or later, were
+	// cut off: what they changed, if anything, is not known and was left as it is.
+	Unknown []string `json:"unknown,omitzero"`
 }
 
 // Rewind forgets, for the model, everything from a turn on.

@@ -97,6 +97,37 @@ func TestACallThatWasCutOffIsNeverMadeAgainByTheProgram(t *testing.T) {
 	checked(t, s.State())
 }
 
+// What a call that was cut off changed is in no list of changes: an undo says
+// that it leaves it alone.
+func TestAnUndoSaysWhatItCannotKnow(t *testing.T) {
+	edit := writer("edit", func(_ context.Context, c *tool.Call) tool.Result {
+		r := tool.TextResult("ok")
+		r.Changes = []tool.Change{{Path: "a"}}
+		return r
+	})
+	m := plays(calls(call("a", "edit", `{}`), call("b", "write", `{}`)))
+	s := died(t, 5, false, m, plays(says("I looked"), says("aha")), edit, writer("write", echo))
+	s.a.restorer = &shelf{}
+	turned := func(p played) {
+		t.Helper()
+		if p.err != nil || p.end.Reason != ReasonComplete {
+			t.Fatalf("%v %s", p.err, p.end.Reason)
+		}
+	}
+	turned(play(s.Continue(t.Context())))
+	u, err := s.Undo(t.Context())
+	want := "Nobody knows what was changed by the calls that were cut off (write): that stands as it is."
+	if err != nil || u.Turn != 1 || len(u.Changes) != 1 || u.Left() != want {
+		t.Errorf("undone was %+v (%s), %v", u, u.Left(), err)
+	}
+	if said := s.State().Waiting(); len(said) != 1 || !strings.HasSuffix(said[0].Message.Text(), "turn 1: a. "+want) {
+		t.Errorf("the model is told %+v", said)
+	}
+	if u, err = s.Redo(t.Context()); err != nil || u.Left() != "" {
+		t.Errorf("made again was %+v, %v", u, err)
+	}
+}
+
 func TestACallThatHadNoIntentSimplyRuns(t *testing.T) {
 	ran := 0
 	write := writer("write", func(context.Context, *tool.Call) tool.Result { ran++; return tool.TextResult("written") })

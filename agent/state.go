@@ -109,6 +109,8 @@ type Turn struct {
 	Cost                 float64
 	// Changes are the file changes of its calls, in order.
 	Changes []tool.Change
+	// Unknown are the tools of its calls of which nobody can say what they did.
+	Unknown []string
 	// End is how it ended; nil while it is open: it runs, or its process died.
 	End *End
 	// Rewound: the model has forgotten it. Undone: its file changes were taken back.
@@ -380,6 +382,9 @@ func (s *State) effect(e Effect) {
 	c.effect = &e
 	r.effects++
 	t.Changes = append(t.Changes, e.Changes...)
+	if e.Unknown {
+		t.Unknown = append(t.Unknown, c.Name)
+	}
 	if e.Spent != nil {
 		s.spend(e.Spent.Usage, e.Spent.Cost, e.Spent.Events)
 		r.tally.take(&Spent{Calls: e.Spent.Calls, PerTool: e.Spent.PerTool, PerFile: e.Spent.PerFile})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ninelives-ai/ninelives/tool"
@@ -58,6 +59,13 @@ func (s *Session) restore(ctx context.Context, redo bool, find func(*State) *Tur
 		return Undo{}, err
 	}
 	u := Undo{Turn: t.Number, Redo: redo, Changes: restored, Conflicts: conflicts}
+	for i := range st.turns {
+		if later := &st.turns[i]; !redo && later.Number >= t.Number {
+			u.Unknown = append(u.Unknown, later.Unknown...)
+		}
+	}
+	slices.Sort(u.Unknown)
+	u.Unknown = slices.Compact(u.Unknown)
 	s.mu.Lock()
 	if err == nil {
 		s.stageLocked(u)
@@ -90,7 +98,19 @@ func undoNote(u Undo) string {
 	if len(u.Conflicts) > 0 {
 		text += " These were left as they are: " + strings.Join(u.Conflicts, "; ") + "."
 	}
+	if left := u.Left(); left != "" {
+		text += " " + left
+	}
 	return text
+}
+
+// Left says what was cut off and may have changed files that nobody knows of;
+// empty where nothing was.
+func (u Undo) Left() string {
+	if len(u.Unknown) == 0 {
+		return ""
+	}
+	return "Nobody knows what was changed by the calls that were cut off (" + strings.Join(u.Unknown, ", ") + "): that stands as it is."
 }
 
 // Rewind makes the model forget the turns from number turn on. Files are left

@@ -142,6 +142,9 @@ func undoText(u agent.Undo) string {
 			b.WriteString("\n- " + oneLine(c))
 		}
 	}
+	if left := u.Left(); left != "" {
+		b.WriteString("\n\n" + oneLine(left))
+	}
 	return b.String()
 }
 

@@ -361,6 +361,9 @@ func undoBlocks(u agent.Undo, verb string) []block {
 	if len(u.Conflicts) > 0 {
 		blocks = append(blocks, block{kind: blockWarning, head: "left alone, because somebody changed them since: " + strings.Join(u.Conflicts, ", ")})
 	}
+	if left := u.Left(); left != "" {
+		blocks = append(blocks, block{kind: blockWarning, head: left})
+	}
 	return blocks
 }
 

@@ -12,6 +12,7 @@ import (
 
 	ninelives "github.com/ninelives-ai/ninelives"
 	"github.com/ninelives-ai/ninelives/agent"
+	shown "github.com/ninelives-ai/ninelives/internal/visible"
 	"github.com/ninelives-ai/ninelives/tool"
 )
 
@@ -86,7 +87,7 @@ func TestUntrustedTextNeverSteersTheTerminalAndEveryLineFits(t *testing.T) {
 				bare = allowed.ReplaceAllString(line, "")
 			}
 			for _, r := range bare {
-				if r < 0x20 || r == 0x7f || steers(r) {
+				if r == '\n' || r == '\t' || shown.Steers(r) {
 					t.Fatalf("%U leaves the ui in %q", r, line)
 				}
 			}
@@ -262,5 +263,10 @@ func TestCompactionAndUndoSayNoMoreThanTheyDid(t *testing.T) {
 	twice := agent.Undo{Turn: 3, Changes: []tool.Change{{Path: "a.go"}, {Path: "b.go"}, {Path: "a.go"}}}
 	if got := undoBlocks(twice, "undone")[0].head; got != "turn 3 is undone: a.go, b.go" {
 		t.Errorf("%q", got)
+	}
+	twice.Unknown = []string{"run_command"}
+	if got := undoBlocks(twice, "undone"); len(got) != 2 || got[1].kind != blockWarning ||
+		got[1].head != "Nobody knows what was changed by the calls that were cut off (run_command): that stands as it is." {
+		t.Errorf("%+v", got)
 	}
 }
