@@ -58,8 +58,8 @@ type exchange struct {
 func code(a *ask) (said string, calls []Call) {
 	c := &coder{ask: a}
 	c.recall()
-	if len(a.tools) == 0 {
-		if len(c.past) > 0 || len(c.all) > 1 {
+	if len(a.tools) == 0 || a.barred {
+		if a.barred || len(c.past) > 0 || len(c.all) > 1 {
 			return c.summary(), nil
 		}
 		return coderIs + " This request offers no tools to work with. With tools to read, write and run, " + lowerFirst(coderCan), nil

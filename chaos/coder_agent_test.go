@@ -26,6 +26,7 @@ type client struct {
 	calls   []string          // "name arguments" in order
 	beside  []string          // what was said beside calls
 	answers map[string]string // by tool: what it answers instead
+	barred  bool              // no tool may be called
 }
 
 var clientTools = map[string]string{
@@ -123,6 +124,16 @@ func (c *client) body() (string, string) {
 	offered := strings.Join(tools, ",")
 	url, body := request(c.p, "coder", c.stream, "")
 	stream := fmt.Sprintf(`{"model":"coder","stream":%v,`, c.stream)
+	none := ""
+	if c.barred {
+		none = map[protocol]string{
+			chat:      `"tool_choice":"none",`,
+			responses: `"tool_choice":"none",`,
+			messages:  `"tool_choice":{"type":"none"},`,
+			gemini:    `"toolConfig":{"functionCallingConfig":{"mode":"NONE"}},`,
+		}[c.p]
+	}
+	stream += none
 	switch c.p {
 	case chat:
 		body = stream + `"tools":[` + offered + `],"messages":[{"role":"system","content":"You are an agent."},` + conversation + `]}`
@@ -131,7 +142,7 @@ func (c *client) body() (string, string) {
 	case messages:
 		body = stream + `"max_tokens":4096,"system":"You are an agent.","tools":[` + offered + `],"messages":[` + conversation + `]}`
 	case gemini:
-		body = `{"tools":[{"functionDeclarations":[` + offered + `]}],"contents":[` + conversation + `]}`
+		body = `{` + none + `"tools":[{"functionDeclarations":[` + offered + `]}],"contents":[` + conversation + `]}`
 	}
 	return url, body
 }
@@ -141,13 +152,17 @@ func (c *client) add(m string) { c.history = append(c.history, m) }
 // say gives the user's words and works until the model has answered.
 func (c *client) say(words string) string {
 	c.t.Helper()
+	c.hear(words)
+	return c.goOn()
+}
+
+func (c *client) hear(words string) {
 	switch c.p {
 	case gemini:
 		c.add(geminiSays("user", said(words)))
 	default:
 		c.add(chatSays("user", words))
 	}
-	return c.goOn()
 }
 
 func (c *client) goOn() string {
@@ -314,6 +329,22 @@ func TestTheCoderSaysWhatItIs(t *testing.T) {
 		says(t, got, coderIs, "I read: “Why do cats land on their feet?”", coderCan)
 		c.tools = nil
 		says(t, (&client{t: t, srv: c.srv, p: c.p, stream: c.stream}).say("Hi"), coderIs, "offers no tools")
+	})
+}
+
+// Where tools are offered and none may be called, the coder begins nothing more
+// and says what was done.
+func TestTheCoderCallsNothingWhereNoToolMayBeCalled(t *testing.T) {
+	eachWay(t, map[string]string{"a.txt": "hello"}, func(t *testing.T, c *client) {
+		c.hear(`replace "hello" with "bye" in a.txt`)
+		c.answer(c.once())
+		c.barred = true
+		c.hear("Say now what was done and what remains to be done.")
+		h := c.once()
+		if len(h.Calls) > 0 {
+			t.Errorf("it calls %v", h.Calls)
+		}
+		says(t, h.Text, "Of 1 tool calls the last were:", "read_file", "answered “")
 	})
 }
 

@@ -42,6 +42,7 @@ type ask struct {
 	schema   map[string]any
 	json     bool   // any JSON object is wanted
 	forced   string // the tool that must be called; "*": any
+	barred   bool   // no tool may be called
 	tools    []tool
 	tokens   int // estimated size of the prompt
 	signer   signer
@@ -150,8 +151,11 @@ func (a *ask) readChat() {
 	a.json = strings.HasPrefix(text(format["type"]), "json")
 	switch choice := a.body["tool_choice"].(type) {
 	case string:
-		if choice == "required" {
+		switch choice {
+		case "required":
 			a.forced = "*"
+		case "none":
+			a.barred = true
 		}
 	case map[string]any:
 		a.forced = text(object(choice["function"])["name"])
@@ -190,8 +194,11 @@ func (a *ask) readResponses() {
 	a.json = strings.HasPrefix(text(format["type"]), "json")
 	switch choice := a.body["tool_choice"].(type) {
 	case string:
-		if choice == "required" {
+		switch choice {
+		case "required":
 			a.forced = "*"
+		case "none":
+			a.barred = true
 		}
 	case map[string]any:
 		a.forced = text(choice["name"])
@@ -235,6 +242,8 @@ func (a *ask) readMessages() {
 		a.forced = "*"
 	case "tool":
 		a.forced = text(choice["name"])
+	case "none":
+		a.barred = true
 	}
 }
 
@@ -271,7 +280,10 @@ func (a *ask) readGemini() {
 	a.schema = object(first(config, "responseJsonSchema", "responseSchema", "response_schema"))
 	a.json = text(first(config, "responseMimeType", "response_mime_type")) == "application/json"
 	calling := object(object(first(a.body, "toolConfig", "tool_config"))["functionCallingConfig"])
-	if text(calling["mode"]) == "ANY" {
+	switch text(calling["mode"]) {
+	case "NONE":
+		a.barred = true
+	case "ANY":
 		a.forced = "*"
 		if names := list(calling["allowedFunctionNames"]); len(names) == 1 {
 			a.forced = text(names[0])
