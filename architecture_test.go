@@ -15,6 +15,7 @@ var layer = map[string]int{
 	"":                 0, // the vocabulary
 	"internal/jsonout": 0,
 	"internal/nearest": 0,
+	"internal/visible": 0,
 	// support of the tests of programs that draw on a terminal
 	"internal/tmuxtest": 0,
 

@@ -9,6 +9,8 @@ import (
 	"io/fs"
 	"os"
 	"path"
+
+	"github.com/ninelives-ai/ninelives/internal/visible"
 )
 
 // replacement is a file that is about to take its place, whole or not at all.
@@ -140,7 +142,7 @@ func (w *Workspace) syncDir(dir string) {
 
 func (w *Workspace) failed(verb, rel string, err error) error {
 	if errors.Is(err, fs.ErrPermission) {
-		return fmt.Errorf("cannot %s %s: the user that runs this has no permission", verb, visible(rel))
+		return fmt.Errorf("cannot %s %s: the user that runs this has no permission", verb, visible.Escaped(rel))
 	}
-	return fmt.Errorf("cannot %s %s: %w", verb, visible(rel), cause(err))
+	return fmt.Errorf("cannot %s %s: %w", verb, visible.Escaped(rel), cause(err))
 }

@@ -16,6 +16,8 @@ import (
 	"github.com/creack/pty"
 	"github.com/go-json-experiment/json"
 	"golang.org/x/sys/unix"
+
+	"github.com/ninelives-ai/ninelives/internal/visible"
 )
 
 // startChild starts a command under a supervisor, or without one if there is
@@ -117,7 +119,7 @@ func startChild(supervisor []string, o work, terminal *os.File, output func([]by
 				syscall.Kill(-p, syscall.SIGKILL)
 			} else {
 				c.end.How = endedUnborn
-				c.end.Error = fmt.Sprintf("the supervisor %s did not start it (%v) %s", oneLine(supervisor[0]), err, oneLine(c.end.Error))
+				c.end.Error = fmt.Sprintf("the supervisor %s did not start it (%v) %s", visible.EscapedLine(supervisor[0]), err, visible.EscapedLine(c.end.Error))
 			}
 		}
 		// What it wrote is all there, unless somebody who outlived it has the pipe.

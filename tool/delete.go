@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+
+	"github.com/ninelives-ai/ninelives/internal/visible"
 )
 
 // What one call of delete_file may take: so many files are judged and kept one
@@ -62,13 +64,13 @@ func (w *Workspace) doomed(ctx context.Context, a deleteArguments) ([]string, er
 		return nil, p.failed("delete", err)
 	}
 	if len(entries) > 0 && !a.Recursive {
-		return nil, fmt.Errorf("the directory %s is not empty (%s); set recursive to delete all that is in it", visible(rel), plural(len(entries), "entry"))
+		return nil, fmt.Errorf("the directory %s is not empty (%s); set recursive to delete all that is in it", visible.Escaped(rel), plural(len(entries), "entry"))
 	}
 	files := []string{rel}
 	k := walker{root: w.root, all: true}
 	err = k.from(ctx, rel, func(name string, _ fs.FileInfo) error {
 		if files = append(files, name); len(files) > deleteFiles {
-			return fmt.Errorf("%s holds more than %d files; delete its parts one after the other", visible(rel), deleteFiles)
+			return fmt.Errorf("%s holds more than %d files; delete its parts one after the other", visible.Escaped(rel), deleteFiles)
 		}
 		return nil
 	})
@@ -76,7 +78,7 @@ func (w *Workspace) doomed(ctx context.Context, a deleteArguments) ([]string, er
 		return nil, err
 	}
 	if k.unreadable > 0 {
-		return nil, fmt.Errorf("cannot delete %s: %s in it cannot be read", visible(rel), plural(k.unreadable, "directory"))
+		return nil, fmt.Errorf("cannot delete %s: %s in it cannot be read", visible.Escaped(rel), plural(k.unreadable, "directory"))
 	}
 	slices.Reverse(files)
 	return files, nil
@@ -113,7 +115,7 @@ func (w *Workspace) planDelete(ctx context.Context, a deleteArguments) (plan, er
 		p.steps = append(p.steps, step{path: f, before: before})
 	}
 	name := files[len(files)-1]
-	p.text, p.summary = fmt.Sprintf("Deleted %s.", name), "deleted "+oneLine(name)
+	p.text, p.summary = fmt.Sprintf("Deleted %s.", name), "deleted "+visible.EscapedLine(name)
 	if n := len(files) - 1; n > 0 {
 		p.text = fmt.Sprintf("Deleted %s with %s in it.", name, plural(n, "entry"))
 		p.summary += fmt.Sprintf(" (%s)", plural(n, "entry"))

@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	udiff "github.com/aymanbagabas/go-udiff"
+
+	"github.com/ninelives-ai/ninelives/internal/visible"
 )
 
 // What people are shown of a change: more is cut, and files over diffFile are
@@ -34,7 +36,7 @@ func diffOf(steps []step) string {
 }
 
 func visibleDiff(s step) string {
-	name := oneLine(s.path)
+	name := visible.EscapedLine(s.path)
 	from, to := "a/"+name, "b/"+name
 	if s.before.FileState == nil {
 		from = "/dev/null"
@@ -52,7 +54,7 @@ func visibleDiff(s step) string {
 	if crlf(old) && (new == "" || crlf(new)) || old == "" && crlf(new) {
 		old, new = strings.ReplaceAll(old, "\r\n", "\n"), strings.ReplaceAll(new, "\r\n", "\n")
 	}
-	diff := udiff.Unified(from, to, visible(old), visible(new))
+	diff := udiff.Unified(from, to, visible.Escaped(old), visible.Escaped(new))
 	if diff == "" {
 		return fmt.Sprintf("--- %s\n+++ %s\n", from, to)
 	}
@@ -65,7 +67,7 @@ func unshown(s standing, side string) string {
 	case s.FileState == nil:
 		return ""
 	case s.kind() == fs.ModeSymlink:
-		return "a symbolic link to " + oneLine(string(s.content))
+		return "a symbolic link to " + visible.EscapedLine(string(s.content))
 	case s.kind() != 0:
 		return kindOf(s.kind())
 	case s.content == nil && s.Size > 0:

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/ninelives-ai/ninelives/internal/visible"
 )
 
 // edit is one replacement.
@@ -75,20 +77,20 @@ func (w *Workspace) planEdit(a editArguments) (plan, error) {
 	switch {
 	case before.FileState == nil:
 		p := location{root: w.root, name: rel}
-		return plan{}, fmt.Errorf("%s does not exist%s; write_file creates files", visible(rel), p.hint())
+		return plan{}, fmt.Errorf("%s does not exist%s; write_file creates files", visible.Escaped(rel), p.hint())
 	case before.kind() != 0:
-		return plan{}, fmt.Errorf("cannot edit %s: it is %s", visible(rel), kindOf(before.kind()))
+		return plan{}, fmt.Errorf("cannot edit %s: it is %s", visible.Escaped(rel), kindOf(before.kind()))
 	case before.Hash == "":
-		return plan{}, fmt.Errorf("cannot edit %s: it has %s, and files of up to %s are edited", visible(rel), size(before.Size), size(keepFile))
+		return plan{}, fmt.Errorf("cannot edit %s: it has %s, and files of up to %s are edited", visible.Escaped(rel), size(before.Size), size(keepFile))
 	}
 	content, count, err := applyEdits(before.content, edits)
 	if err != nil {
-		return plan{}, fmt.Errorf("%s was not changed: %w", visible(rel), err)
+		return plan{}, fmt.Errorf("%s was not changed: %w", visible.Escaped(rel), err)
 	}
 	p := plan{
 		steps:   []step{{rel, before, w.contentOf(content)}},
 		text:    fmt.Sprintf("Edited %s: %s.", rel, plural(count, "replacement")),
-		summary: fmt.Sprintf("edited %s (%s)", oneLine(rel), plural(count, "replacement")),
+		summary: fmt.Sprintf("edited %s (%s)", visible.EscapedLine(rel), plural(count, "replacement")),
 	}
 	if bytes.Equal(content, before.content) {
 		p.steps = nil

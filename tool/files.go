@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/ninelives-ai/ninelives/internal/nearest"
+	"github.com/ninelives-ai/ninelives/internal/visible"
 )
 
 // Files are the tools that work on the files of a workspace: read_file,
@@ -75,7 +76,7 @@ func (p location) open() (*os.File, fs.FileInfo, error) {
 		return nil, nil, p.failed("read", err)
 	}
 	if !info.Mode().IsRegular() {
-		return nil, nil, fmt.Errorf("%s is %s, not a file", visible(p.shown), kindOf(info.Mode()))
+		return nil, nil, fmt.Errorf("%s is %s, not a file", visible.Escaped(p.shown), kindOf(info.Mode()))
 	}
 	f, err := p.root.OpenFile(p.name, os.O_RDONLY|calm, 0)
 	if err != nil {
@@ -118,11 +119,11 @@ func (p location) read(limit int64) (content []byte, info fs.FileInfo, whole boo
 func (p location) failed(verb string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%s does not exist%s", visible(p.shown), p.hint())
+		return fmt.Errorf("%s does not exist%s", visible.Escaped(p.shown), p.hint())
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("cannot %s %s: the user that runs this has no permission", verb, visible(p.shown))
+		return fmt.Errorf("cannot %s %s: the user that runs this has no permission", verb, visible.Escaped(p.shown))
 	}
-	return fmt.Errorf("cannot %s %s: %w", verb, visible(p.shown), cause(err))
+	return fmt.Errorf("cannot %s %s: %w", verb, visible.Escaped(p.shown), cause(err))
 }
 
 func (p location) hint() string {
@@ -133,7 +134,7 @@ func (p location) hint() string {
 	defer dir.Close()
 	names, _ := dir.Readdirnames(10_000)
 	if n := nearest.Name(path.Base(p.name), names); n != "" {
-		return fmt.Sprintf(" (did you mean %q?)", visible(path.Join(path.Dir(p.name), n)))
+		return fmt.Sprintf(" (did you mean %q?)", visible.Escaped(path.Join(path.Dir(p.name), n)))
 	}
 	return ""
 }
@@ -170,11 +171,11 @@ func (w *Workspace) fresh(session, rel string, now stamp, hash string) error {
 	w.mu.Unlock()
 	switch {
 	case !ok:
-		return fmt.Errorf("%s exists and was not read in this session; read it first, so that nothing in it is lost", visible(rel))
+		return fmt.Errorf("%s exists and was not read in this session; read it first, so that nothing in it is lost", visible.Escaped(rel))
 	case s.hash != "" && hash != "" && s.hash == hash, (s.hash == "" || hash == "") && s.stat == now:
 		return nil
 	}
-	return fmt.Errorf("%s was changed since it was last read in this session; read it again before it is overwritten", visible(rel))
+	return fmt.Errorf("%s was changed since it was last read in this session; read it again before it is overwritten", visible.Escaped(rel))
 }
 
 // binary tells content that is no text by its beginning: it holds a NUL, as

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/ninelives-ai/ninelives/internal/visible"
 )
 
 // globFiles is how many files glob shows at once.
@@ -48,10 +50,10 @@ func glob(w *Workspace) Tool {
 func globPattern(pattern string) (string, error) {
 	p := strings.TrimPrefix(pattern, "./")
 	if p == "" || !doublestar.ValidatePattern(p) {
-		return "", fmt.Errorf("%q is not a pattern; use such as *.go, src/**/*.ts or docs/{a,b}*.md", visible(pattern))
+		return "", fmt.Errorf("%q is not a pattern; use such as *.go, src/**/*.ts or docs/{a,b}*.md", visible.Escaped(pattern))
 	}
 	if path.IsAbs(p) || strings.HasPrefix(p, "../") {
-		return "", fmt.Errorf("the pattern %q must be relative to path; give the directory as path", visible(pattern))
+		return "", fmt.Errorf("the pattern %q must be relative to path; give the directory as path", visible.Escaped(pattern))
 	}
 	if !strings.Contains(p, "/") {
 		p = "**/" + p
@@ -71,7 +73,7 @@ func (w *Workspace) glob(ctx context.Context, a globArguments) (Result, error) {
 	if info, err := p.root.Lstat(p.name); err != nil {
 		return Result{}, p.failed("look into", err)
 	} else if !info.IsDir() {
-		return Result{}, fmt.Errorf("%s is %s, not a directory", visible(p.shown), kindOf(info.Mode()))
+		return Result{}, fmt.Errorf("%s is %s, not a directory", visible.Escaped(p.shown), kindOf(info.Mode()))
 	}
 	type found struct {
 		name string
@@ -86,7 +88,7 @@ func (w *Workspace) glob(ctx context.Context, a globArguments) (Result, error) {
 		return nil
 	})
 	if err != nil {
-		return Result{}, fmt.Errorf("looking for %q was stopped after %s", visible(a.Pattern), plural(len(files), "file"))
+		return Result{}, fmt.Errorf("looking for %q was stopped after %s", visible.Escaped(a.Pattern), plural(len(files), "file"))
 	}
 	slices.SortFunc(files, func(a, b found) int {
 		return cmp.Or(cmp.Compare(b.time, a.time), strings.Compare(a.name, b.name))
@@ -97,7 +99,7 @@ func (w *Workspace) glob(ctx context.Context, a globArguments) (Result, error) {
 	}
 	var out strings.Builder
 	for _, f := range files[:min(limit, len(files))] {
-		out.WriteString(oneLine(f.name) + "\n")
+		out.WriteString(visible.EscapedLine(f.name) + "\n")
 	}
 	if len(files) == 0 {
 		out.WriteString("[no file matches]\n")
@@ -107,7 +109,7 @@ func (w *Workspace) glob(ctx context.Context, a globArguments) (Result, error) {
 	}
 	out.WriteString(k.note())
 	r := TextResult(out.String())
-	r.Summary = fmt.Sprintf("found %s for %s", plural(len(files), "file"), oneLine(a.Pattern))
+	r.Summary = fmt.Sprintf("found %s for %s", plural(len(files), "file"), visible.EscapedLine(a.Pattern))
 	return r, nil
 }
 

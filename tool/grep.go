@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/ninelives-ai/ninelives/internal/visible"
 )
 
 // What grep shows at once, and how it reads.
@@ -129,7 +131,7 @@ func newSearch(a grepArguments) (*search, error) {
 	}
 	re, err := regexp.Compile(expr)
 	if err != nil {
-		return nil, fmt.Errorf("%s; the syntax is RE2: no look-around and no back-references, and \\ before a special character takes it literally", visible(err.Error()))
+		return nil, fmt.Errorf("%s; the syntax is RE2: no look-around and no back-references, and \\ before a special character takes it literally", visible.Escaped(err.Error()))
 	}
 	s.re = re
 	if a.Glob != "" {
@@ -142,7 +144,7 @@ func newSearch(a grepArguments) (*search, error) {
 		s.output = "lines"
 	case "lines", "files", "count":
 	default:
-		return nil, fmt.Errorf("output is lines, files or count, not %q", visible(a.Output))
+		return nil, fmt.Errorf("output is lines, files or count, not %q", visible.Escaped(a.Output))
 	}
 	if a.Context < 0 || a.Context > grepContext {
 		return nil, fmt.Errorf("context is from 0 to %d", grepContext)
@@ -225,7 +227,7 @@ func (h *hits) line(n int, line []byte) error {
 		}
 		if h.output == "files" {
 			h.shown++
-			fmt.Fprintf(&h.out, "%s\n", oneLine(h.name))
+			fmt.Fprintf(&h.out, "%s\n", visible.EscapedLine(h.name))
 			return errKnown
 		}
 		if h.output == "count" {
@@ -233,7 +235,7 @@ func (h *hits) line(n int, line []byte) error {
 		}
 		h.shown++
 		if h.count == 1 {
-			fmt.Fprintf(&h.out, "%s\n", oneLine(h.name))
+			fmt.Fprintf(&h.out, "%s\n", visible.EscapedLine(h.name))
 		}
 		if first := n - len(h.before); h.context > 0 && h.last > 0 && first > h.last+1 {
 			h.out.WriteString("  --\n")
@@ -268,7 +270,7 @@ func (h *hits) full() bool {
 func (h *hits) end() error {
 	if h.output == "count" && h.count > 0 {
 		h.shown++
-		fmt.Fprintf(&h.out, "%6d  %s\n", h.count, oneLine(h.name))
+		fmt.Fprintf(&h.out, "%6d  %s\n", h.count, visible.EscapedLine(h.name))
 	}
 	return nil
 }
@@ -312,7 +314,7 @@ func (s *search) result(a grepArguments, k *walker, full bool) Result {
 	if full {
 		more = "at least "
 	}
-	r.Summary = fmt.Sprintf("found %s%s in %s for %s", more, plural(s.matches, "match"), plural(s.files, "file"), oneLine(a.Pattern))
+	r.Summary = fmt.Sprintf("found %s%s in %s for %s", more, plural(s.matches, "match"), plural(s.files, "file"), visible.EscapedLine(a.Pattern))
 	return r
 }
 

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/ninelives-ai/ninelives/internal/visible"
 )
 
 // Judge says what is done with a call of a tool that touches these things: the
@@ -213,7 +215,7 @@ func wild(pattern, name string) bool {
 // cannot be seen or turns the direction of writing.
 func shown(text string) string {
 	text = strings.Map(func(r rune) rune {
-		if r == '\n' || r == '\t' || hidden(r) {
+		if r == '\n' || r == '\t' || visible.Hidden(r) {
 			return ' '
 		}
 		return r

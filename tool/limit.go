@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	ninelives "github.com/ninelives-ai/ninelives"
+	"github.com/ninelives-ai/ninelives/internal/visible"
 )
 
 // Limit bounds the text that a result puts before the model. A longer one is
@@ -27,10 +28,10 @@ func Limit(r Result, lines, bytes int, save func(text string) (path string, err 
 	if save == nil {
 		note += "; it was not saved]"
 	} else if path, err := save(text); err != nil {
-		note += "; it is lost: " + oneLine(err.Error()) + "]"
+		note += "; it is lost: " + visible.EscapedLine(err.Error()) + "]"
 	} else {
 		r.Saved = path
-		note += fmt.Sprintf(".\nThe whole is in %s: search it with grep, or read parts of it with read_file (offset, limit).]", oneLine(path))
+		note += fmt.Sprintf(".\nThe whole is in %s: search it with grep, or read parts of it with read_file (offset, limit).]", visible.EscapedLine(path))
 	}
 	content := []ninelives.Part{ninelives.Text{Text: head + lineEnd(head) + note + "\n" + tail}}
 	for _, p := range r.Content {

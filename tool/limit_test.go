@@ -141,26 +141,6 @@ func TestTheListOfTasksIsInTheCallAndItsResult(t *testing.T) {
 	}
 }
 
-func TestPeopleSeeWhatATerminalWouldObey(t *testing.T) {
-	for in, want := range map[string]string{
-		"plain ü日🐈 text\n\t":      "plain ü日🐈 text\n\t",
-		"\x1b[2J\x07\r\x9b":       `\x1b[2J\x07\x0d\x9b`,
-		"a\u202eb\u2066\u009b":    `a\u202eb\u2066\u009b`,
-		"\xff\xfe":                `\xff\xfe`,
-		"zero\u200bwidth\ufeff":   `zero\u200bwidth\ufeff`,
-		"👩\u200d💻":                "👩\u200d💻",
-		"tag\U000e0041":           `tag\U000e0041`,
-		"separated\u2028by\u2029": `separated\u2028by\u2029`,
-	} {
-		if got := visible(in); got != want {
-			t.Errorf("visible(%q) = %q, want %q", in, got, want)
-		}
-	}
-	if got := oneLine("a\nb\tc"); got != `a\nb\tc` {
-		t.Errorf("oneLine: %q", got)
-	}
-}
-
 func TestEveryToolIsDescribedByASchemaThatProvidersTake(t *testing.T) {
 	w := newWorkspace(t)
 	tools := append(Files(w), Web(WebOptions{})...)

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"path"
 	"strings"
+
+	"github.com/ninelives-ai/ninelives/internal/visible"
 )
 
 // What list_dir shows at once.
@@ -51,7 +53,7 @@ func (w *Workspace) list(ctx context.Context, a listArguments) (Result, error) {
 		return Result{}, p.failed("list", err)
 	}
 	if !info.IsDir() {
-		return Result{}, fmt.Errorf("%s is %s, not a directory", visible(p.shown), kindOf(info.Mode()))
+		return Result{}, fmt.Errorf("%s is %s, not a directory", visible.Escaped(p.shown), kindOf(info.Mode()))
 	}
 	l := listing{location: p, walker: walker{root: p.root, read: map[string][]ignoreRule{}}, depth: depth}
 	var up *ignores
@@ -68,7 +70,7 @@ func (w *Workspace) list(ctx context.Context, a listArguments) (Result, error) {
 		fmt.Fprintf(&l.out, "[%d more are not shown; list a directory further down, or use glob]\n", l.left)
 	}
 	r := TextResult(l.out.String())
-	r.Summary = fmt.Sprintf("listed %s: %s", oneLine(p.shown), plural(l.shown+l.left, "entry"))
+	r.Summary = fmt.Sprintf("listed %s: %s", visible.EscapedLine(p.shown), plural(l.shown+l.left, "entry"))
 	return r, nil
 }
 
@@ -101,7 +103,7 @@ func (l *listing) into(ctx context.Context, dir string, up *ignores, level int) 
 	up = l.rules(dir, up)
 	for _, e := range entries {
 		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("listing %s was stopped", visible(l.location.shown))
+			return fmt.Errorf("listing %s was stopped", visible.Escaped(l.location.shown))
 		}
 		info, err := e.Info()
 		if err != nil {
@@ -114,7 +116,7 @@ func (l *listing) into(ctx context.Context, dir string, up *ignores, level int) 
 		l.shown++
 		rel := path.Join(dir, e.Name())
 		ignored := e.Name() == ".git" || up.ignored(rel, info.IsDir())
-		fmt.Fprintf(&l.out, "%s%s%s\n", strings.Repeat("  ", level-1), oneLine(e.Name()), l.about(rel, info, ignored))
+		fmt.Fprintf(&l.out, "%s%s%s\n", strings.Repeat("  ", level-1), visible.EscapedLine(e.Name()), l.about(rel, info, ignored))
 		if info.IsDir() && !ignored && level < l.depth {
 			if err := l.into(ctx, rel, up, level+1); err != nil {
 				return err
@@ -137,7 +139,7 @@ func (l *listing) about(rel string, info fs.FileInfo, ignored bool) string {
 		if err != nil {
 			target = "?"
 		}
-		s = " -> " + oneLine(target)
+		s = " -> " + visible.EscapedLine(target)
 	default:
 		s = "  (" + kindOf(info.Mode()) + ")"
 	}

@@ -8,6 +8,8 @@ import (
 	"path"
 
 	"github.com/go-json-experiment/json"
+
+	"github.com/ninelives-ai/ninelives/internal/visible"
 )
 
 // plan is what a call that writes will do, decided before anything is done.
@@ -187,7 +189,7 @@ func (w *Workspace) keepAll(ctx context.Context, p plan) error {
 func (w *Workspace) apply(ctx context.Context, call *Call, p plan) (done []step, err error) {
 	for _, s := range p.steps {
 		if ctx.Err() != nil {
-			return done, fmt.Errorf("stopped before %s was changed", visible(s.path))
+			return done, fmt.Errorf("stopped before %s was changed", visible.Escaped(s.path))
 		}
 		applied, err := w.step(call.tag(), &s)
 		if err != nil {
@@ -255,7 +257,7 @@ func (w *Workspace) parents(rel string) ([]step, error) {
 		case err != nil:
 			return nil, w.failed("write", rel, err)
 		case !info.IsDir():
-			return nil, fmt.Errorf("cannot write %s: %s is %s, not a directory", visible(rel), visible(dir), kindOf(info.Mode()))
+			return nil, fmt.Errorf("cannot write %s: %s is %s, not a directory", visible.Escaped(rel), visible.Escaped(dir), kindOf(info.Mode()))
 		}
 	}
 	return steps, nil

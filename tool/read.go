@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	ninelives "github.com/ninelives-ai/ninelives"
+	"github.com/ninelives-ai/ninelives/internal/visible"
 	"golang.org/x/text/encoding/unicode"
 )
 
@@ -58,7 +59,7 @@ func (w *Workspace) read(ctx context.Context, session string, a readArguments) (
 		return Result{}, err
 	}
 	if info, err := p.root.Lstat(p.name); err == nil && info.IsDir() {
-		return Result{}, fmt.Errorf("%s is a directory; list_dir shows what is in it", visible(p.shown))
+		return Result{}, fmt.Errorf("%s is a directory; list_dir shows what is in it", visible.Escaped(p.shown))
 	}
 	content, info, whole, err := p.read(keepFile)
 	if err != nil {
@@ -86,20 +87,20 @@ func readWhole(shown string, content []byte, a readArguments) (Result, error) {
 	switch kind {
 	case "image/png", "image/jpeg", "image/gif", "image/webp":
 		if len(content) > readImage {
-			return Result{}, fmt.Errorf("%s is an image of %s (%s); images of up to %s are shown", visible(shown), size(int64(len(content))), kind, size(readImage))
+			return Result{}, fmt.Errorf("%s is an image of %s (%s); images of up to %s are shown", visible.Escaped(shown), size(int64(len(content))), kind, size(readImage))
 		}
 		return Result{
 			Content: []ninelives.Part{
 				ninelives.Text{Text: fmt.Sprintf("%s is an image (%s, %s).", shown, kind, size(int64(len(content))))},
 				ninelives.Image{MediaType: kind, Data: content},
 			},
-			Summary: fmt.Sprintf("showed the image %s (%s)", oneLine(shown), size(int64(len(content)))),
+			Summary: fmt.Sprintf("showed the image %s (%s)", visible.EscapedLine(shown), size(int64(len(content)))),
 		}, nil
 	}
 	var notes []string
 	text, notes, err := decode(content)
 	if err != nil {
-		return Result{}, fmt.Errorf("%s %w (%s, %s); read_file shows text and images", visible(shown), err, kind, size(int64(len(content))))
+		return Result{}, fmt.Errorf("%s %w (%s, %s); read_file shows text and images", visible.Escaped(shown), err, kind, size(int64(len(content))))
 	}
 	if strings.Contains(text, "\r\n") {
 		if bare := strings.Count(text, "\n") - strings.Count(text, "\r\n"); bare == 0 {
@@ -152,13 +153,13 @@ func (p location) readLarge(ctx context.Context, a readArguments, bytes int64) (
 	defer f.Close()
 	in := bufio.NewReaderSize(f, 64<<10)
 	if head, _ := in.Peek(8000); binary(head) {
-		return Result{}, fmt.Errorf("%s is a binary file (%s); read_file shows text and images", visible(p.shown), size(bytes))
+		return Result{}, fmt.Errorf("%s is a binary file (%s); read_file shows text and images", visible.Escaped(p.shown), size(bytes))
 	}
 	page := pager{first: max(a.Offset, 1), limit: a.Limit}
 	notes := []string{fmt.Sprintf("the file has %s; only as much as is shown was read", size(bytes))}
 	for !page.full {
 		if err := ctx.Err(); err != nil {
-			return Result{}, fmt.Errorf("reading %s was stopped", visible(p.shown))
+			return Result{}, fmt.Errorf("reading %s was stopped", visible.Escaped(p.shown))
 		}
 		line, length, err := nextLine(in, 4*readLine)
 		if length > 0 {
@@ -245,7 +246,7 @@ func (p *pager) result(shown string, ended bool, notes []string) (Result, error)
 	if ended && p.n == 0 {
 		notes = append([]string{"the file is empty"}, notes...)
 	} else if p.taken == 0 {
-		return Result{}, fmt.Errorf("%s has %s; there is none with the number %d", visible(shown), plural(p.n, "line"), p.first)
+		return Result{}, fmt.Errorf("%s has %s; there is none with the number %d", visible.Escaped(shown), plural(p.n, "line"), p.first)
 	}
 	last := p.first + p.taken - 1
 	if p.full || p.first > 1 {
@@ -262,6 +263,6 @@ func (p *pager) result(shown string, ended bool, notes []string) (Result, error)
 		fmt.Fprintf(&p.out, "[%s]\n", n)
 	}
 	r := TextResult(p.out.String())
-	r.Summary = fmt.Sprintf("read %s of %s", plural(p.taken, "line"), oneLine(shown))
+	r.Summary = fmt.Sprintf("read %s of %s", plural(p.taken, "line"), visible.EscapedLine(shown))
 	return r, nil
 }

@@ -9,6 +9,8 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+
+	"github.com/ninelives-ai/ninelives/internal/visible"
 )
 
 // Restore takes changes back, or with redo makes them again, byte for byte,
@@ -93,7 +95,7 @@ type target struct {
 }
 
 func (r *restoration) conflict(name, why string) {
-	r.conflicts = append(r.conflicts, oneLine(name)+": "+why)
+	r.conflicts = append(r.conflicts, visible.EscapedLine(name)+": "+why)
 }
 
 // fail takes a target out of the work.
@@ -332,7 +334,7 @@ func (r *restoration) build(t *target) error {
 func (w *Workspace) above(rel string) error {
 	for _, dir := range above(rel) {
 		if info, err := w.root.Lstat(dir); err == nil && !info.IsDir() {
-			return fmt.Errorf("%s is %s, not a directory", visible(dir), kindOf(info.Mode()))
+			return fmt.Errorf("%s is %s, not a directory", visible.Escaped(dir), kindOf(info.Mode()))
 		}
 	}
 	if dir := path.Dir(rel); dir != "." {

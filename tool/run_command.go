@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+
+	"github.com/ninelives-ai/ninelives/internal/visible"
 )
 
 // The bounds of a command.
@@ -68,7 +70,7 @@ func (t *runCommandTool) Needs(raw []byte) ([]Need, error) {
 // Preview shows the command.
 func (t *runCommandTool) Preview(_ context.Context, raw []byte) (string, error) {
 	a, err := arguments[commandArguments](raw)
-	return visible(a.Command), err
+	return visible.Escaped(a.Command), err
 }
 
 // commandMark is what Probe needs: the name of the record.
@@ -113,7 +115,7 @@ func (t *runCommandTool) Probe(ctx context.Context, call *Call, raw []byte) (Sta
 		start, err = os.Open(rec.path("start"))
 	}
 	if err != nil {
-		return unknownCommand("its record cannot be read: "+oneLine(cause(err).Error()), "")
+		return unknownCommand("its record cannot be read: "+visible.EscapedLine(cause(err).Error()), "")
 	}
 	defer start.Close()
 	// Its supervisor may still be stopping it.
@@ -181,11 +183,11 @@ func (t *runCommandTool) Run(ctx context.Context, call *Call) Result {
 		if err := ctx.Err(); err != nil {
 			return ErrorResult("the command was not started: the call was stopped before")
 		}
-		return ErrorResult("the command was not started: the workspace could not be looked at: " + oneLine(trackErr.Error()))
+		return ErrorResult("the command was not started: the workspace could not be looked at: " + visible.EscapedLine(trackErr.Error()))
 	}
 	r.Changes = changes
 	if trackErr != nil {
-		r.Content = append(r.Content, TextResult("\n[note: "+oneLine(trackErr.Error())+"]").Content...)
+		r.Content = append(r.Content, TextResult("\n[note: "+visible.EscapedLine(trackErr.Error())+"]").Content...)
 	}
 	return r
 }
@@ -206,7 +208,7 @@ func (t *runCommandTool) run(ctx context.Context, call *Call, a commandArguments
 		tell.write(p)
 	})
 	if err != nil {
-		return ErrorResult("the command was not started: " + oneLine(err.Error()))
+		return ErrorResult("the command was not started: " + visible.EscapedLine(err.Error()))
 	}
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
@@ -252,7 +254,7 @@ func commandResult(a commandArguments, end ending, output, stopped string) Resul
 		notes = append(notes, size(end.Dropped)+" of its output were not kept in its record")
 	}
 	if end.How != endedUnborn && end.Error != "" {
-		notes = append(notes, oneLine(end.Error))
+		notes = append(notes, visible.EscapedLine(end.Error))
 	}
 	body := output
 	if strings.TrimSpace(output) == "" {
@@ -261,11 +263,11 @@ func commandResult(a commandArguments, end ending, output, stopped string) Resul
 	if len(notes) > 0 {
 		body = strings.TrimRight(body, "\n") + "\n[" + strings.Join(notes, "; ") + "]"
 	}
-	command := oneLine(cutLine(a.Command, len(a.Command), 80))
+	command := visible.EscapedLine(cutLine(a.Command, len(a.Command), 80))
 	var r Result
 	switch {
 	case end.How == endedUnborn:
-		r = ErrorResult("the command was not started: " + oneLine(end.Error))
+		r = ErrorResult("the command was not started: " + visible.EscapedLine(end.Error))
 		r.Summary = "could not start " + command
 	case end.How == endedLost:
 		r = ErrorResult("the command was cut off: its supervisor was killed. What it did until then is done. It had written:\n" + body)

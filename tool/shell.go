@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 	"unicode/utf8"
+
+	"github.com/ninelives-ai/ninelives/internal/visible"
 )
 
 // ShellOptions say how commands are run.
@@ -120,7 +122,7 @@ func (s *Shell) start(call *Call, command, dir string, rec record, terminal *os.
 	if s.closed {
 		return nil, errors.New("the agent is closing; no command is started any more")
 	}
-	o := work{Args: append(shellProgram(), command), Dir: dir, Env: s.env, Record: rec.dir, Call: oneLine(call.ID), Confine: s.confine(call.Mode, call.Profile)}
+	o := work{Args: append(shellProgram(), command), Dir: dir, Env: s.env, Record: rec.dir, Call: visible.EscapedLine(call.ID), Confine: s.confine(call.Mode, call.Profile)}
 	c, err := startChild(s.opts.Supervisor, o, terminal, output)
 	if err != nil {
 		return nil, err
@@ -198,10 +200,10 @@ func (s *Shell) directory(name string) (rel, abs string, err error) {
 	abs = filepath.Join(s.ws.Dir(), filepath.FromSlash(rel))
 	info, err := os.Stat(abs)
 	if err != nil {
-		return "", "", fmt.Errorf("cannot run in %s: %w", oneLine(name), cause(err))
+		return "", "", fmt.Errorf("cannot run in %s: %w", visible.EscapedLine(name), cause(err))
 	}
 	if !info.IsDir() {
-		return "", "", fmt.Errorf("cannot run in %s: it is not a directory", oneLine(name))
+		return "", "", fmt.Errorf("cannot run in %s: it is not a directory", visible.EscapedLine(name))
 	}
 	return rel, abs, nil
 }
@@ -251,7 +253,7 @@ func (t *teller) write(p []byte) {
 	}
 	t.rest = append([]byte(nil), p[n:]...)
 	if n > 0 {
-		t.to(visible(plainOutput(string(p[:n]))))
+		t.to(visible.Escaped(plainOutput(string(p[:n]))))
 	}
 }
 

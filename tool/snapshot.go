@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/ninelives-ai/ninelives/internal/visible"
 )
 
 // bounds are what is looked at and kept when a command runs. What a file holds
@@ -96,7 +98,7 @@ func (w *Workspace) Track(ctx context.Context, run func() error) ([]Change, erro
 	changes := w.changes(before, after)
 	keepErr := w.keepChanges(ctx, changes)
 	if before.end != "" {
-		keepErr = errors.Join(keepErr, fmt.Errorf("%w (up to %s); let .gitignore name what is generated", ErrUncovered, visible(before.end)))
+		keepErr = errors.Join(keepErr, fmt.Errorf("%w (up to %s); let .gitignore name what is generated", ErrUncovered, visible.Escaped(before.end)))
 	}
 	l.slim(after)
 	return changes, errors.Join(err, keepErr)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+
+	"github.com/ninelives-ai/ninelives/internal/visible"
 )
 
 // standing is a file as it is now.
@@ -62,10 +64,10 @@ func (w *Workspace) keep(ctx context.Context, path string, s *FileState, content
 	}
 	hash, err := w.blobs.Put(ctx, content)
 	if err != nil {
-		return fmt.Errorf("the content of %s cannot be kept for undo: %w", visible(path), err)
+		return fmt.Errorf("the content of %s cannot be kept for undo: %w", visible.Escaped(path), err)
 	}
 	if hash != s.Hash {
-		return fmt.Errorf("the content of %s cannot be kept for undo: it was kept under another hash", visible(path))
+		return fmt.Errorf("the content of %s cannot be kept for undo: it was kept under another hash", visible.Escaped(path))
 	}
 	return nil
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/ninelives-ai/ninelives/internal/visible"
 )
 
 // terminalKeep is how much of what a terminal shows is kept for reading.
@@ -96,7 +98,7 @@ func keyCode(key string) (string, error) {
 	if letter, ok := strings.CutPrefix(key, "ctrl-"); ok && len(letter) == 1 && letter[0] >= 'a' && letter[0] <= 'z' {
 		return string(letter[0] - 'a' + 1), nil
 	}
-	return "", fmt.Errorf("there is no key %q; the keys are enter, tab, escape, space, backspace, delete, up, down, left, right, home, end, page-up, page-down and ctrl-a to ctrl-z", oneLine(key))
+	return "", fmt.Errorf("there is no key %q; the keys are enter, tab, escape, space, backspace, delete, up, down, left, right, home, end, page-up, page-down and ctrl-a to ctrl-z", visible.EscapedLine(key))
 }
 
 // typed works out what a send types: the bytes, the lines that it ends (to be
@@ -141,7 +143,7 @@ func (c *console) types(a terminalArguments) (input string, lines []string, pend
 			pending += " "
 		default:
 			if pending != "" {
-				return "", nil, "", fmt.Errorf("the key %s would change the line that was begun (%q); end it with enter or drop it with ctrl-c first", oneLine(key), oneLine(pending))
+				return "", nil, "", fmt.Errorf("the key %s would change the line that was begun (%q); end it with enter or drop it with ctrl-c first", visible.EscapedLine(key), visible.EscapedLine(pending))
 			}
 		}
 		input += code
@@ -169,7 +171,7 @@ func (t *terminalTool) check(raw []byte) (terminalArguments, *console, error) {
 	}
 	if a.WaitFor != "" {
 		if _, err := regexp.Compile(a.WaitFor); err != nil {
-			return a, nil, fmt.Errorf("wait_for is not a regular expression: %s", oneLine(err.Error()))
+			return a, nil, fmt.Errorf("wait_for is not a regular expression: %s", visible.EscapedLine(err.Error()))
 		}
 	}
 	switch a.Action {
@@ -177,13 +179,13 @@ func (t *terminalTool) check(raw []byte) (terminalArguments, *console, error) {
 		return a, nil, nil
 	case "send", "read", "resize", "stop":
 	default:
-		return a, nil, fmt.Errorf("there is no action %q; the actions are start, send, read, resize, stop and list", oneLine(a.Action))
+		return a, nil, fmt.Errorf("there is no action %q; the actions are start, send, read, resize, stop and list", visible.EscapedLine(a.Action))
 	}
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
 	c := t.s.consoles[a.ID]
 	if c == nil {
-		return a, nil, fmt.Errorf("there is no terminal or job %q; list shows those that there are", oneLine(a.ID))
+		return a, nil, fmt.Errorf("there is no terminal or job %q; list shows those that there are", visible.EscapedLine(a.ID))
 	}
 	if c.tty == nil && (a.Action == "send" || a.Action == "resize") {
 		return a, nil, fmt.Errorf("%s is a background job: it has no terminal to type into; start one with run_terminal_command", a.ID)
@@ -261,7 +263,7 @@ func (t *terminalTool) Run(ctx context.Context, call *Call) Result {
 	case "resize":
 		rows, cols := a.size()
 		if err := resizeTerminal(c.tty, rows, cols); err != nil {
-			return ErrorResult("the terminal cannot be resized: " + oneLine(cause(err).Error()))
+			return ErrorResult("the terminal cannot be resized: " + visible.EscapedLine(cause(err).Error()))
 		}
 		return TextResult(fmt.Sprintf("%s has %d rows and %d columns", c.id, rows, cols))
 	}
@@ -365,10 +367,10 @@ func (t *terminalTool) start(ctx context.Context, call *Call, a terminalArgument
 	rows, cols := a.size()
 	c, err := t.s.open(call, "terminal", a.started(), dir, rows, cols)
 	if err != nil {
-		return ErrorResult("the terminal was not started: " + oneLine(err.Error()))
+		return ErrorResult("the terminal was not started: " + visible.EscapedLine(err.Error()))
 	}
 	r := c.wait(ctx, a)
-	r.Summary = fmt.Sprintf("started %s (%s)", c.id, oneLine(c.command))
+	r.Summary = fmt.Sprintf("started %s (%s)", c.id, visible.EscapedLine(c.command))
 	return r
 }
 
@@ -376,11 +378,11 @@ func (t *terminalTool) start(ctx context.Context, call *Call, a terminalArgument
 func (s *Shell) background(ctx context.Context, call *Call, command, dir string) Result {
 	c, err := s.open(call, "job", command, dir, 0, 0)
 	if err != nil {
-		return ErrorResult("the job was not started: " + oneLine(err.Error()))
+		return ErrorResult("the job was not started: " + visible.EscapedLine(err.Error()))
 	}
 	r := c.wait(ctx, terminalArguments{Timeout: 2})
 	r.Content = append(TextResult("Started "+c.id+". Read what it writes, and stop it, with run_terminal_command. Files that it changes are not tracked.\n").Content, r.Content...)
-	r.Summary = fmt.Sprintf("started %s (%s)", c.id, oneLine(command))
+	r.Summary = fmt.Sprintf("started %s (%s)", c.id, visible.EscapedLine(command))
 	return r
 }
 
@@ -454,7 +456,7 @@ func (c *console) state() string {
 	end := c.child.end
 	switch {
 	case end.How == endedUnborn:
-		return "not started: " + oneLine(end.Error)
+		return "not started: " + visible.EscapedLine(end.Error)
 	case end.How != endedItself:
 		return end.How
 	case end.Signal != "":
@@ -474,7 +476,7 @@ func (s *Shell) list() Result {
 		c.mu.Lock()
 		unread := c.total - c.read
 		c.mu.Unlock()
-		lines = append(lines, fmt.Sprintf("%s: %s; %s unread; %s", c.id, c.state(), size(unread), oneLine(c.command)))
+		lines = append(lines, fmt.Sprintf("%s: %s; %s unread; %s", c.id, c.state(), size(unread), visible.EscapedLine(c.command)))
 	}
 	slices.Sort(lines)
 	return TextResult(strings.Join(lines, "\n"))

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
+
+	"github.com/ninelives-ai/ninelives/internal/visible"
 )
 
 // TaskStatus is how far a task of the model's list is.
@@ -93,7 +95,7 @@ func taskSummary(tasks []Task) string {
 		case TaskCompleted:
 			done++
 		case TaskInProgress:
-			now = ": " + oneLine(t.Content)
+			now = ": " + visible.EscapedLine(t.Content)
 		}
 	}
 	return fmt.Sprintf("%d of %s done%s", done, plural(len(tasks), "task"), now)

@@ -10,6 +10,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	ninelives "github.com/ninelives-ai/ninelives"
+	"github.com/ninelives-ai/ninelives/internal/visible"
 )
 
 // typed is a Tool whose arguments are an A: its schema is drawn from the type.
@@ -51,14 +52,14 @@ func failure(err error) Result {
 // firstLine is what people are shown of a text of several lines.
 func firstLine(text string) string {
 	line, _, _ := strings.Cut(strings.TrimPrefix(text, ErrorPrefix), "\n")
-	return oneLine(line)
+	return visible.EscapedLine(line)
 }
 
 // arguments reads what the model wrote.
 func arguments[A any](raw []byte) (A, error) {
 	var args A
 	if err := json.Unmarshal(raw, &args, jsontext.AllowInvalidUTF8(true)); err != nil {
-		return args, fmt.Errorf("the arguments do not fit the schema: %s", oneLine(err.Error()))
+		return args, fmt.Errorf("the arguments do not fit the schema: %s", visible.EscapedLine(err.Error()))
 	}
 	return args, nil
 }

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/ninelives-ai/ninelives/internal/visible"
 )
 
 // WebOptions say what of the web may be reached.
@@ -80,7 +82,7 @@ func webURL(raw string) (*url.URL, error) {
 	case u.User != nil:
 		return nil, errors.New("the URL holds a user name or password; those are not sent: leave them out")
 	case u.Scheme != "http" && u.Scheme != "https":
-		return nil, fmt.Errorf("the URL begins with %q; only http:// and https:// are fetched", visible(u.Scheme+":"))
+		return nil, fmt.Errorf("the URL begins with %q; only http:// and https:// are fetched", visible.Escaped(u.Scheme+":"))
 	case u.Hostname() == "":
 		return nil, errors.New("the URL names no host; give it as https://host/path")
 	}
@@ -152,7 +154,7 @@ func fetch(ctx context.Context, client *http.Client, raw string) (Result, error)
 	for range fetchRedirects + 1 {
 		resp, err := get(ctx, client, u)
 		if err != nil {
-			return Result{}, fmt.Errorf("cannot fetch %s: %w", oneLine(u.String()), webCause(ctx, err))
+			return Result{}, fmt.Errorf("cannot fetch %s: %w", visible.EscapedLine(u.String()), webCause(ctx, err))
 		}
 		if to := resp.Header.Get("Location"); to != "" && resp.StatusCode >= 300 && resp.StatusCode < 400 {
 			resp.Body.Close()
@@ -161,7 +163,7 @@ func fetch(ctx context.Context, client *http.Client, raw string) (Result, error)
 				next, err = webURL(next.String())
 			}
 			if err != nil {
-				return Result{}, fmt.Errorf("%s redirects to an address that is not followed: %w", oneLine(u.String()), err)
+				return Result{}, fmt.Errorf("%s redirects to an address that is not followed: %w", visible.EscapedLine(u.String()), err)
 			}
 			if !sameSite(u, next) {
 				return TextResult(fmt.Sprintf("%s redirects to another host: %s\nCall web_fetch with that address if it is to be read.", u, next)), nil
@@ -173,7 +175,7 @@ func fetch(ctx context.Context, client *http.Client, raw string) (Result, error)
 		resp.Body.Close()
 		return r, err
 	}
-	return Result{}, fmt.Errorf("%s redirects more than %d times; fetching was given up", oneLine(raw), fetchRedirects)
+	return Result{}, fmt.Errorf("%s redirects more than %d times; fetching was given up", visible.EscapedLine(raw), fetchRedirects)
 }
 
 func get(ctx context.Context, client *http.Client, u *url.URL) (*http.Response, error) {
@@ -212,14 +214,14 @@ func webCause(ctx context.Context, err error) error {
 	for errors.As(err, &ue) {
 		err = ue.Err
 	}
-	return errors.New(oneLine(err.Error()))
+	return errors.New(visible.EscapedLine(err.Error()))
 }
 
 // page makes a result of an answer.
 func page(ctx context.Context, u *url.URL, resp *http.Response) (Result, error) {
 	body, err := io.ReadAll(io.LimitReader(resp.Body, fetchBytes+1))
 	if err != nil {
-		return Result{}, fmt.Errorf("%s broke off after %s: %w", oneLine(u.String()), size(int64(len(body))), webCause(ctx, err))
+		return Result{}, fmt.Errorf("%s broke off after %s: %w", visible.EscapedLine(u.String()), size(int64(len(body))), webCause(ctx, err))
 	}
 	cut := len(body) > fetchBytes
 	if cut {
@@ -235,17 +237,17 @@ func page(ctx context.Context, u *url.URL, resp *http.Response) (Result, error) 
 		if err == nil && strings.TrimSpace(text) != "" {
 			said = ". It says:\n" + untrusted(text[:cutBefore(text, min(len(text), 2000))])
 		}
-		return Result{}, fmt.Errorf("%s answers %d %s%s", oneLine(u.String()), resp.StatusCode, http.StatusText(resp.StatusCode), said)
+		return Result{}, fmt.Errorf("%s answers %d %s%s", visible.EscapedLine(u.String()), resp.StatusCode, http.StatusText(resp.StatusCode), said)
 	}
 	if err != nil {
-		return Result{}, fmt.Errorf("%s %w", oneLine(u.String()), err)
+		return Result{}, fmt.Errorf("%s %w", visible.EscapedLine(u.String()), err)
 	}
-	head := fmt.Sprintf("%s (%s, %s)", u, visible(kind), size(int64(len(body))))
+	head := fmt.Sprintf("%s (%s, %s)", u, visible.Escaped(kind), size(int64(len(body))))
 	if cut {
 		head += fmt.Sprintf(", cut after %s", size(fetchBytes))
 	}
 	r := TextResult(head + "\n" + untrusted(text))
-	r.Summary = fmt.Sprintf("fetched %s (%s)", oneLine(u.String()), size(int64(len(body))))
+	r.Summary = fmt.Sprintf("fetched %s (%s)", visible.EscapedLine(u.String()), size(int64(len(body))))
 	return r, nil
 }
 

@@ -13,6 +13,8 @@ import (
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
 	"golang.org/x/net/html/charset"
+
+	"github.com/ninelives-ai/ninelives/internal/visible"
 )
 
 // textOf gives the text of a body, in UTF-8.
@@ -23,16 +25,16 @@ func textOf(u *url.URL, contentType string, body []byte) (string, error) {
 	}
 	isHTML := kind == "text/html" || kind == "application/xhtml+xml"
 	if !isHTML && !textual(kind) {
-		return "", fmt.Errorf("is %s (%s), which is no text", oneLine(kind), size(int64(len(body))))
+		return "", fmt.Errorf("is %s (%s), which is no text", visible.EscapedLine(kind), size(int64(len(body))))
 	}
 	enc, _, _ := charset.DetermineEncoding(body[:min(len(body), 1024)], contentType)
 	decoded, err := enc.NewDecoder().Bytes(body)
 	if err != nil {
-		return "", fmt.Errorf("cannot be read as %s", oneLine(contentType))
+		return "", fmt.Errorf("cannot be read as %s", visible.EscapedLine(contentType))
 	}
 	decoded = bytes.TrimPrefix(decoded, bom)
 	if binary(decoded) {
-		return "", fmt.Errorf("says that it is %s, but is binary (%s)", oneLine(kind), size(int64(len(body))))
+		return "", fmt.Errorf("says that it is %s, but is binary (%s)", visible.EscapedLine(kind), size(int64(len(body))))
 	}
 	if !isHTML {
 		return strings.ToValidUTF8(string(decoded), "\ufffd"), nil

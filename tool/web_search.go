@@ -15,6 +15,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"golang.org/x/net/html"
+
+	"github.com/ninelives-ai/ninelives/internal/visible"
 )
 
 // SearchOptions name the engine of web_search. The zero value has none: then
@@ -100,7 +102,7 @@ func (o SearchOptions) engine() (SearchOptions, searchEngine, error) {
 	}
 	e, ok := searchEngines[o.Engine]
 	if !ok {
-		return o, e, fmt.Errorf("web_search is set up with the engine %q, which is not known; the user can choose searxng, brave or tavily", visible(o.Engine))
+		return o, e, fmt.Errorf("web_search is set up with the engine %q, which is not known; the user can choose searxng, brave or tavily", visible.Escaped(o.Engine))
 	}
 	if o.URL == "" {
 		o.URL = e.url
@@ -185,7 +187,7 @@ func searchResult(engine, query string, list []found, n int) Result {
 			continue
 		}
 		count++
-		fmt.Fprintf(&b, "%d. %s\n   %s\n", count, plainText(f.title), oneLine(u.String()))
+		fmt.Fprintf(&b, "%d. %s\n   %s\n", count, plainText(f.title), visible.EscapedLine(u.String()))
 		if text := plainText(f.text); text != "" {
 			fmt.Fprintf(&b, "   %s\n", text)
 		}
@@ -195,7 +197,7 @@ func searchResult(engine, query string, list []found, n int) Result {
 		text = untrusted(b.String())
 	}
 	r := TextResult(text)
-	r.Summary = fmt.Sprintf("%s for %q (%s)", plural(count, "result"), visible(query), engine)
+	r.Summary = fmt.Sprintf("%s for %q (%s)", plural(count, "result"), visible.Escaped(query), engine)
 	return r
 }
 
@@ -211,7 +213,7 @@ func plainText(s string) string {
 			b.Write(z.Text())
 		}
 	}
-	return cutLine(oneLine(strings.Join(strings.Fields(b.String()), " ")), 0, searchText)
+	return cutLine(visible.EscapedLine(strings.Join(strings.Fields(b.String()), " ")), 0, searchText)
 }
 
 func askSearXNG(ctx context.Context, o SearchOptions, query string, _ int) (*http.Request, error) {

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+
+	"github.com/ninelives-ai/ninelives/internal/visible"
 )
 
 // Workspace is the directory that an agent works in. Nothing that goes through
@@ -104,26 +106,26 @@ func (w *Workspace) resolve(name string, follow bool) (string, error) {
 		case errors.Is(err, fs.ErrNotExist):
 			return path.Join(append([]string{next}, rest...)...), nil
 		case err != nil:
-			return "", fmt.Errorf("cannot look at %s: %w", visible(next), cause(err))
+			return "", fmt.Errorf("cannot look at %s: %w", visible.Escaped(next), cause(err))
 		case info.Mode().Type() != fs.ModeSymlink:
 			if len(rest) > 0 && !info.IsDir() {
-				return "", fmt.Errorf("%s does not exist: %s is %s, not a directory", visible(name), visible(next), kindOf(info.Mode()))
+				return "", fmt.Errorf("%s does not exist: %s is %s, not a directory", visible.Escaped(name), visible.Escaped(next), kindOf(info.Mode()))
 			}
 			done = next
 			continue
 		}
 		if links++; links > 40 {
-			return "", fmt.Errorf("%s: the symbolic links go in a circle", visible(name))
+			return "", fmt.Errorf("%s: the symbolic links go in a circle", visible.Escaped(name))
 		}
 		target, err := w.root.Readlink(next)
 		if err != nil {
-			return "", fmt.Errorf("cannot read the link %s: %w", visible(next), cause(err))
+			return "", fmt.Errorf("cannot read the link %s: %w", visible.Escaped(next), cause(err))
 		}
 		target = filepath.ToSlash(target)
 		joined := path.Join(path.Dir(next), target)
 		if path.IsAbs(target) || filepath.IsAbs(target) || !filepath.IsLocal(filepath.FromSlash(joined)) {
 			return "", fmt.Errorf("%s is a symbolic link to %s; only links that are relative and stay inside the workspace (%s) are followed",
-				visible(next), visible(target), visible(w.dir))
+				visible.Escaped(next), visible.Escaped(target), visible.Escaped(w.dir))
 		}
 		// The target is walked from the top: it may hold links itself.
 		rest = append(strings.Split(joined, "/"), rest...)
@@ -157,7 +159,7 @@ func (w *Workspace) inside(name string) (string, error) {
 }
 
 func (w *Workspace) outside(name string) error {
-	return fmt.Errorf("%s is outside the workspace (%s); use a path inside it, such as %q", visible(name), visible(w.dir), "src/main.go")
+	return fmt.Errorf("%s is outside the workspace (%s); use a path inside it, such as %q", visible.Escaped(name), visible.Escaped(w.dir), "src/main.go")
 }
 
 // hashOf is the SHA-256 of a content as FileState and Blobs give it.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
+
+	"github.com/ninelives-ai/ninelives/internal/visible"
 )
 
 type writeArguments struct {
@@ -39,7 +41,7 @@ func (w *Workspace) target(name string) (string, error) {
 		return "", err
 	}
 	if rel == "." || strings.HasSuffix(name, "/") {
-		return "", fmt.Errorf("%q is a directory; give the path of a file", visible(name))
+		return "", fmt.Errorf("%q is a directory; give the path of a file", visible.Escaped(name))
 	}
 	return rel, nil
 }
@@ -55,7 +57,7 @@ func (w *Workspace) planWrite(call *Call, a writeArguments) (plan, error) {
 	}
 	if before.FileState != nil {
 		if before.kind() != 0 {
-			return plan{}, fmt.Errorf("cannot write %s: it is %s", visible(rel), kindOf(before.kind()))
+			return plan{}, fmt.Errorf("cannot write %s: it is %s", visible.Escaped(rel), kindOf(before.kind()))
 		}
 		if call != nil {
 			if err := w.fresh(call.Session, rel, before.stamp, before.Hash); err != nil {
@@ -65,7 +67,7 @@ func (w *Workspace) planWrite(call *Call, a writeArguments) (plan, error) {
 	}
 	after := w.contentOf([]byte(a.Content))
 	if before.FileState != nil && alike(before.FileState, after.withMode(before.Mode)) {
-		return plan{text: fmt.Sprintf("%s has exactly this content already; nothing was changed.", rel), summary: "nothing to change in " + oneLine(rel)}, nil
+		return plan{text: fmt.Sprintf("%s has exactly this content already; nothing was changed.", rel), summary: "nothing to change in " + visible.EscapedLine(rel)}, nil
 	}
 	steps, err := w.parents(rel)
 	if err != nil {
@@ -78,7 +80,7 @@ func (w *Workspace) planWrite(call *Call, a writeArguments) (plan, error) {
 	p := plan{
 		steps:   append(steps, step{rel, before, after}),
 		text:    fmt.Sprintf("%s %s: %s, %s.", verb, rel, plural(countLines(a.Content), "line"), size(int64(len(a.Content)))),
-		summary: fmt.Sprintf("%s %s (%s)", strings.ToLower(verb), oneLine(rel), plural(countLines(a.Content), "line")),
+		summary: fmt.Sprintf("%s %s (%s)", strings.ToLower(verb), visible.EscapedLine(rel), plural(countLines(a.Content), "line")),
 	}
 	if crlf(string(before.content)) && !crlf(a.Content) && strings.Contains(a.Content, "\n") {
 		p.text += " Its lines ended with CRLF and do not any more."

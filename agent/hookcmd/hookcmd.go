@@ -10,14 +10,13 @@ package hookcmd
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
-	"unicode"
 
 	ninelives "github.com/ninelives-ai/ninelives"
 	"github.com/ninelives-ai/ninelives/agent"
+	"github.com/ninelives-ai/ninelives/internal/visible"
 	"github.com/ninelives-ai/ninelives/tool"
 )
 
@@ -233,8 +232,5 @@ func joined(a, b string) string {
 
 func firstLine(text string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	if strings.ContainsFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return strconv.Quote(line) // something in it is not for a terminal
-	}
-	return line
+	return visible.EscapedLine(line)
 }

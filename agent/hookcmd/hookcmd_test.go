@@ -161,7 +161,7 @@ func TestExitCodesSayWhatIsDone(t *testing.T) {
 		{kind: "1 is a warning", acts: []string{"err=no config\nand more", "out=ignored", "exit=1"},
 			warning: "the hook NAME at before_tool failed, and what it was asked about goes on: exit status 1: no config"},
 		{kind: "a warning stays in its line", acts: []string{"err=\x1b[2Jboo", "exit=3"},
-			warning: `the hook NAME at before_tool failed, and what it was asked about goes on: exit status 3: "\x1b[2Jboo"`},
+			warning: `the hook NAME at before_tool failed, and what it was asked about goes on: exit status 3: \x1b[2Jboo`},
 	} {
 		t.Run(row.kind, func(t *testing.T) {
 			h, warnings := hooks(t, Options{}, beforeTool(row.acts...))

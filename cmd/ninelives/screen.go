@@ -3,10 +3,10 @@ package main
 import (
 	"io"
 	"os"
-	"strings"
-	"unicode"
 
 	"github.com/mattn/go-isatty"
+
+	shown "github.com/ninelives-ai/ninelives/internal/visible"
 )
 
 // isTerminal reports whether a stream is one that a person looks at.
@@ -15,32 +15,9 @@ func isTerminal(w any) bool {
 	return ok && isatty.IsTerminal(f.Fd())
 }
 
-// visible replaces what a terminal would obey instead of showing: control
-// characters other than line feed and tab, marks that turn the direction of
-// writing, and tags, which nobody sees. A model's or a provider's words never
-// steer the terminal.
-func visible(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n', r == '\t':
-			return r
-		case r == '\r':
-			return -1
-		case r < 0x20:
-			return 0x2400 + r // ␛ and its kin
-		case r == 0x7f:
-			return '␡'
-		case r >= 0x80 && r < 0xa0, unicode.Is(unicode.Bidi_Control, r), r == 0x2028, r == 0x2029, r >= 0xe0000 && r <= 0xe007f:
-			return unicode.ReplacementChar
-		}
-		return r
-	}, s)
-}
-
-// oneLine makes any text one line that is safe to show.
-func oneLine(s string) string {
-	return strings.Join(strings.Fields(visible(s)), " ")
-}
+// visible and oneLine make others' words safe to print.
+func visible(s string) string { return shown.Text(s) }
+func oneLine(s string) string { return shown.Line(s) }
 
 // style paints text if the terminal and its user want it.
 type style struct{ on bool }

@@ -185,7 +185,7 @@ func TestCancellationReachesTheServer(t *testing.T) {
 // Servers that misbehave from the start hold nothing up and are told.
 func TestServersThatNeverWork(t *testing.T) {
 	for word, want := range map[string]string{
-		"dies at start":  "it closed the connection: config.toml: no such \\u001b[31msetting\\u001b[0m: speed",
+		"dies at start":  "it closed the connection: config.toml: no such \\x1b[31msetting\\x1b[0m: speed",
 		"talks nonsense": "invalid character 'W' looking for beginning of value",
 		"floods":         "inbound JSON-RPC frame exceeded the configured maximum line length",
 	} {

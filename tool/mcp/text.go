@@ -6,26 +6,17 @@ import (
 	"net/url"
 	"strings"
 	"sync"
-	"unicode"
-	"unicode/utf8"
+
+	"github.com/ninelives-ai/ninelives/internal/visible"
 )
 
-// oneLine makes foreign text safe to show: one line, nothing that a terminal
-// obeys, at most so many bytes.
+// oneLine makes foreign text safe to show: one line of at most so many bytes.
 func oneLine(s string, most int) string {
-	var b strings.Builder
-	for _, r := range strings.Join(strings.Fields(s), " ") {
-		if b.Len() >= most {
-			b.WriteString("…")
-			break
-		}
-		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == utf8.RuneError {
-			fmt.Fprintf(&b, "\\u%04x", r)
-			continue
-		}
-		b.WriteRune(r)
+	s = visible.EscapedLine(strings.Join(strings.Fields(s), " "))
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "") + "…"
 	}
-	return b.String()
+	return s
 }
 
 // harmless is an error in one line without what the configuration keeps secret.

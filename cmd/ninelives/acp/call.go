@@ -6,12 +6,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 
 	sdk "github.com/coder/acp-go-sdk"
 
 	ninelives "github.com/ninelives-ai/ninelives"
 	"github.com/ninelives-ai/ninelives/agent"
+	"github.com/ninelives-ai/ninelives/internal/visible"
 	"github.com/ninelives-ai/ninelives/tool"
 )
 
@@ -189,7 +189,7 @@ func textContent(text string) sdk.ToolCallContent { return sdk.ToolContent(sdk.T
 
 // fenced shows text as it is: editors read content as Markdown.
 func fenced(text string) sdk.ToolCallContent {
-	text = visible(text)
+	text = visible.Text(text)
 	fence := "```"
 	for strings.Contains(text, fence) {
 		fence += "`"
@@ -200,19 +200,8 @@ func fenced(text string) sdk.ToolCallContent {
 	return textContent(fence + "\n" + text + fence)
 }
 
-// visible leaves out what only a terminal understands.
-func visible(text string) string {
-	text = strings.ReplaceAll(text, "\r\n", "\n")
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) && r != '\n' && r != '\t' {
-			return -1
-		}
-		return r
-	}, text)
-}
-
-// oneLine makes a line of a text.
-func oneLine(text string) string { return visible(strings.Join(strings.Fields(text), " ")) }
+// oneLine makes any text one line that is safe to show.
+func oneLine(text string) string { return visible.Line(text) }
 
 func shortened(text string) string {
 	line := []rune(oneLine(text))

@@ -100,7 +100,7 @@ func TestTitlesAreALine(t *testing.T) {
 		"Terminal: read t1":      {"run_terminal_command", `{"action":"read","id":"t1"}`},
 		"run_command":            {"run_command", `no JSON`},
 		"mcp__x__y":              {"mcp__x__y", `{}`},
-		"Search the web for [2J": {"web_search", `{"query":"\u001b[2J"}`},
+		"Search the web for ␛[2J": {"web_search", `{"query":"\u001b[2J"}`},
 	} {
 		if got := title(c[0], []byte(c[1])); got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -3,9 +3,10 @@ package tui
 import (
 	"fmt"
 	"strings"
-	"unicode"
 
 	"github.com/rivo/uniseg"
+
+	shown "github.com/ninelives-ai/ninelives/internal/visible"
 )
 
 // cell is one thing that the cursor steps over: a character as people see
@@ -34,15 +35,6 @@ func (e *editor) text() string {
 	var b strings.Builder
 	for _, c := range e.cells {
 		b.WriteString(c.text)
-	}
-	return b.String()
-}
-
-// shown is the text as the screen has it.
-func (e *editor) shown() string {
-	var b strings.Builder
-	for _, c := range e.cells {
-		b.WriteString(c.show())
 	}
 	return b.String()
 }
@@ -98,7 +90,7 @@ func (e *editor) paste(text string) {
 func sanitize(s string) string {
 	s = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\t", "    ").Replace(strings.ToValidUTF8(s, "\ufffd"))
 	return strings.Map(func(r rune) rune {
-		if r != '\n' && (unicode.IsControl(r) || steers(r)) {
+		if shown.Steers(r) {
 			return -1
 		}
 		return r

@@ -3,68 +3,18 @@ package tui
 import (
 	"regexp"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi"
+
+	shown "github.com/ninelives-ai/ninelives/internal/visible"
 )
 
-// visible makes any text safe to show and hides nothing of it: what a terminal
-// would obey (control characters, marks that turn the direction of writing) is
-// replaced by a sign for it. Line feeds stay, tabs become four blanks.
-func visible(s string) string {
-	if !suspicious(s) {
-		return s
-	}
-	var b strings.Builder
-	b.Grow(len(s))
-	for _, r := range s {
-		switch {
-		case r == '\n':
-			b.WriteRune(r)
-		case r == '\t':
-			b.WriteString("    ")
-		case r < 0x20:
-			b.WriteRune(0x2400 + r) // ␛ and its kin
-		case r == 0x7f:
-			b.WriteRune('␡')
-		case steers(r):
-			b.WriteRune(unicode.ReplacementChar)
-		default:
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
-}
+// visible makes any text safe to show and hides nothing of it. Tabs become four
+// blanks, so that columns can be counted.
+func visible(s string) string { return strings.ReplaceAll(shown.Text(s), "\t", "    ") }
 
-// suspicious reports whether a text holds anything but plain characters and
-// line feeds.
-func suspicious(s string) bool {
-	for i := 0; i < len(s); i++ {
-		if c := s[i]; c < 0x20 && c != '\n' || c == 0x7f {
-			return true
-		} else if c >= utf8.RuneSelf {
-			if !utf8.ValidString(s[i:]) {
-				return true
-			}
-			return strings.ContainsFunc(s[i:], func(r rune) bool { return r < 0x20 && r != '\n' || r == 0x7f || steers(r) })
-		}
-	}
-	return false
-}
-
-// steers reports whether a character steers a terminal, turns the direction of
-// writing, or hides text that a model can read.
-func steers(r rune) bool {
-	switch {
-	case r >= 0x80 && r < 0xa0, // C1 controls
-		r == 0x200e, r == 0x200f, r == 0x061c, r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069,
-		r == 0x2028, r == 0x2029,
-		r >= 0xe0000 && r <= 0xe007f: // tags
-		return true
-	}
-	return false
-}
+// oneLine makes any text one line that is safe to show.
+func oneLine(s string) string { return shown.Line(s) }
 
 // controls are the sequences that programs colour their output with.
 var controls = regexp.MustCompile("\x1b\\[[0-9;:?]*[ -/]*[@-~]")
@@ -78,11 +28,6 @@ func plain(s string) string {
 		s = strings.ReplaceAll(s, "\r", "\n")
 	}
 	return visible(s)
-}
-
-// oneLine makes any text one line that is safe to show.
-func oneLine(s string) string {
-	return strings.Join(strings.Fields(visible(strings.ReplaceAll(s, "\r", " "))), " ")
 }
 
 // wrap breaks a text, painted or not, into lines of at most width columns.
@@ -156,10 +101,9 @@ func (p paint) sgr(code, s string) string {
 	return "\x1b[" + code + "m" + s + "\x1b[m"
 }
 
-func (p paint) bold(s string) string   { return p.sgr("1", s) }
-func (p paint) dim(s string) string    { return p.sgr("2", s) }
-func (p paint) red(s string) string    { return p.sgr("31", s) }
-func (p paint) green(s string) string  { return p.sgr("32", s) }
-func (p paint) amber(s string) string  { return p.sgr("33", s) }
-func (p paint) cyan(s string) string   { return p.sgr("36", s) }
-func (p paint) invert(s string) string { return p.sgr("7", s) }
+func (p paint) bold(s string) string  { return p.sgr("1", s) }
+func (p paint) dim(s string) string   { return p.sgr("2", s) }
+func (p paint) red(s string) string   { return p.sgr("31", s) }
+func (p paint) green(s string) string { return p.sgr("32", s) }
+func (p paint) amber(s string) string { return p.sgr("33", s) }
+func (p paint) cyan(s string) string  { return p.sgr("36", s) }
