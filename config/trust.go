@@ -8,8 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"github.com/goccy/go-yaml"
 
@@ -43,7 +41,7 @@ func Trust(path string, text []byte, env provider.Env) error {
 	if err != nil {
 		return err
 	}
-	content, err := yaml.Marshal(Trusted{Path: place, SHA256: hashOf(text)})
+	content, err := yaml.Marshal(trustRecord{Path: place, SHA256: hashOf(text)})
 	if err != nil {
 		return fmt.Errorf("%s cannot be trusted: %w", path, err)
 	}
@@ -95,40 +93,16 @@ func IsTrusted(path string, text []byte, env provider.Env) bool {
 	return err == nil && t.Path == place && t.SHA256 == hashOf(text)
 }
 
-// Trusted is a file that the user trusts.
-type Trusted struct {
+// trustRecord is a file that the user trusts, as its record has it.
+type trustRecord struct {
 	Path   string `json:"path"`
 	SHA256 string `json:"sha256"`
 }
 
-// TrustedFiles lists what the user trusts, by path. Records that cannot be read
-// count for nothing.
-func TrustedFiles(env provider.Env) ([]Trusted, error) {
-	dir := UserDir(env)
-	if dir == "" {
-		return nil, nil
-	}
-	records, err := os.ReadDir(filepath.Join(dir, trustedDir))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("what is trusted cannot be read: %w", err)
-	}
-	var all []Trusted
-	for _, record := range records {
-		if filepath.Ext(record.Name()) != ".yaml" {
-			continue
-		}
-		if t, err := readRecord(filepath.Join(dir, trustedDir, record.Name())); err == nil {
-			all = append(all, t)
-		}
-	}
-	slices.SortFunc(all, func(a, b Trusted) int { return strings.Compare(a.Path, b.Path) })
-	return all, nil
-}
-
 const trustedDir = "trusted"
 
-func readRecord(path string) (Trusted, error) {
-	var t Trusted
+func readRecord(path string) (trustRecord, error) {
+	var t trustRecord
 	content, err := readText(path)
 	if err != nil {
 		return t, err
