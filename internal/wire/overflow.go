@@ -63,17 +63,18 @@ func overflow(c *complaint, status int) bool {
 	if c.word(contextWords) {
 		return true
 	}
-	if c.html || !c.says(tooLongTexts) || c.says(mediaTexts) || c.says(fieldTooLongTexts) {
+	if c.html || !c.says(tooLongTexts) || c.says(mediaTexts) {
 		return false
 	}
-	return !c.says(outputTexts) && !c.says(nameTooLongTexts) || c.says(windowTexts)
+	return !c.says(outputTexts) && !c.says(fieldTooLongTexts) || c.says(windowTexts)
 }
 
-// fieldTooLongTexts speak of a field that holds a name or an id, not of the prompt.
-var fieldTooLongTexts = texts(`string too long[^;\n]{0,60}maximum length \d{1,4}\b`)
-
-// nameTooLongTexts speak of such a field by its name.
-var nameTooLongTexts = texts(`(\b|_)(ids?|names?|descriptions?|stop sequences?)'?:?( string| value| length)?( is| are| was)? (too (long|large)|longer than|exceeds?\b)`)
+// fieldTooLongTexts speak of a field that holds a name or an id, not of the
+// prompt: by the field's name or by its small maximum.
+var fieldTooLongTexts = texts(
+	`(\b|_)(ids?|names?|descriptions?|stop sequences?)'?:?( string| value| length)?( is| are| was)? (too (long|large)|longer than|exceeds?\b)`,
+	`string too long[^;\n]{0,60}maximum length \d{1,4}\b`,
+)
 
 // mediaTexts speak of one attachment, not of the prompt.
 var mediaTexts = texts(`\b(image|picture|file|audio|video|attachment|pdf)s?\b[^.;\n]{0,30}(too (large|big|long)|exceeds?\b)`)
