@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	ninelives "github.com/ninelives-ai/ninelives"
@@ -140,13 +141,13 @@ func TestACallThatHadNoIntentSimplyRuns(t *testing.T) {
 }
 
 func TestACallThatOnlyReadsIsMadeAgain(t *testing.T) {
-	ran := 0
-	look := reader("look", func(context.Context, *tool.Call) tool.Result { ran++; return tool.TextResult("seen") })
+	var ran atomic.Int32 // two at once
+	look := reader("look", func(context.Context, *tool.Call) tool.Result { ran.Add(1); return tool.TextResult("seen") })
 	then := plays(says("ok"))
 	s := died(t, 4, false, plays(calls(call("a", "look", `{}`), call("b", "look", `{"n":2}`))), then, look)
 	p := play(s.Continue(t.Context()))
-	if p.err != nil || p.end.Reason != ReasonComplete || ran != 4 {
-		t.Errorf("it went on to %v %s, the tool ran %d times", p.err, p.end.Reason, ran)
+	if p.err != nil || p.end.Reason != ReasonComplete || ran.Load() != 4 {
+		t.Errorf("it went on to %v %s, the tool ran %d times", p.err, p.end.Reason, ran.Load())
 	}
 	if got := answered(then, 0); !slices.Equal(got, []string{"seen", "seen"}) {
 		t.Errorf("the model was told %q", got)
