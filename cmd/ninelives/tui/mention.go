@@ -45,7 +45,8 @@ var mentions = regexp.MustCompile(`(?:^|[\s(])@(?:"([^"\n]+)"|([^\s"#]+))(?:#(\d
 
 // compose makes the message of what was typed: the text, the files that it
 // mentions, and what goes with it. A name that is no file of the workspace
-// stays plain text; what could not be put in whole is told in notes.
+// stays plain text, which is told where it looks like a file; what could not be
+// put in whole is told in notes.
 func compose(root *os.Root, text string, context []string) (msg ninelives.Message, notes []string) {
 	msg = ninelives.Message{Role: ninelives.RoleUser, Parts: []ninelives.Part{ninelives.Text{Text: text}}}
 	seen := map[string]bool{}
@@ -56,11 +57,15 @@ func compose(root *os.Root, text string, context []string) (msg ninelives.Messag
 		}
 		seen[m[0]] = true
 		part, note, err := mentioned(root, name, m[3], m[4])
-		if trimmed := strings.TrimRight(name, ".,;:!?)"); errors.Is(err, fs.ErrNotExist) && trimmed != name {
+		trimmed := strings.TrimRight(name, ".,;:!?)")
+		if errors.Is(err, fs.ErrNotExist) && trimmed != name {
 			part, note, err = mentioned(root, trimmed, "", "")
 		}
 		switch {
-		case errors.Is(err, fs.ErrNotExist): // a name, not a file
+		case errors.Is(err, fs.ErrNotExist):
+			if strings.ContainsAny(trimmed, "./") || m[1] != "" { // else a name, as in "ask @somebody"
+				notes = append(notes, fmt.Sprintf("@%s is no file here: it was sent as plain text", oneLine(trimmed)))
+			}
 		case err != nil:
 			if p := (*fs.PathError)(nil); errors.As(err, &p) {
 				err = p.Err
