@@ -107,6 +107,19 @@ func warnings(models []ninelives.Model) []string {
 	return texts
 }
 
+// unpriced are the models of which no price is known; what simulates costs nothing.
+func (c *chain) unpriced() (names []string) {
+	if c.simulated {
+		return nil
+	}
+	for _, m := range c.models {
+		if c, ok := ninelives.CandidateOf(m); ok && c.Price == (ninelives.Price{}) {
+			names = append(names, m.Name())
+		}
+	}
+	return names
+}
+
 // few joins names, of many the first ones.
 func few(names []string, between string) string {
 	const most = 5

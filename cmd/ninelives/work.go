@@ -139,6 +139,9 @@ func (w *work) open(ctx context.Context, p *process, kept *kept, tune func(*agen
 	if tune != nil {
 		tune(&s.settings)
 	}
+	if free := s.chain.unpriced(); s.settings.Guard.Cost > 0 && len(free) > 0 {
+		s.warnings = append(s.warnings, "the limit of cost does not hold for "+few(free, ", ")+": no price is known (give it one as price in the configuration)")
+	}
 	tools, restorer, outputs, err := s.tools(ctx, kept, conf)
 	if err != nil {
 		return nil, err
