@@ -1,17 +1,23 @@
 // Package agent carries out the turns of a coding agent so that they survive:
 // crashes, outages, cut answers, full windows, loops and a change of model.
 //
-//	entry.go     what is recorded of a session
-//	state.go     what the entries come to
-//	decide.go    what next: the pure decider
+//	entry.go     what is recorded of a session; codec.go in which form
+//	state.go     what the entries come to; lost.go where some are missing
+//	decide.go    what next: the pure decider; replay.go asks it again
 //	turn.go      the driver that does it
-//	ask.go       one request to the model
-//	calls.go     the calls of an answer
-//	session.go   what can be done with a session; steer.go while a turn runs
-//	guard*.go    the caps and the loop guard
-//	compact*.go  keeping the context inside the window
+//	ask.go       one request to the model; prompt.go, instructions.go
+//	calls.go     the calls of an answer; toolbox.go, permit.go
+//	resume.go    taking up what was cut off
+//	session.go   what can be done with a session; steer.go while a turn runs,
+//	             shrink.go and undo.go between turns
+//	subagent.go  turns that a call begins, in one budget (pool.go)
+//	guard.go     the caps; rate.go, and the loop guard: loop.go, chant.go
+//	compact*.go  keeping the context inside the window; window.go, tokens.go,
+//	             and fit.go for one request
+//	memory*.go   what is kept for later sessions; recollect.go, markdown.go
+//	notes.go     what the program tells the model
 //	event.go     what a turn tells those who watch it
-//	hook.go      what can be hung into the loop
+//	hook*.go     what can be hung into the loop
 //	settings.go  the numbers
 //
 // A turn is decided by a pure function over the recorded entries and done by a

@@ -11,7 +11,8 @@
 //	policy.go  the healing policy that the settings come to
 //	chain.go   the models that the settings come to
 //	agent.go   the agent's settings, and what they come to (agent_layer.go)
-//	trust.go   which files of projects the user trusts
+//	trust.go   which files of projects the user trusts; untrusted.go what is
+//	           left out of the others
 //	keys.go    the variables that hold keys
 //
 // What is wrong in a file is told with its place: "ninelives.yaml:3:5: …". A

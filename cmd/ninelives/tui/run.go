@@ -2,9 +2,13 @@
 // happens, a line to type in, a line that tells how things stand.
 //
 //	run.go      the driver: terminal, clock, session, files
-//	do.go       what the ui wants done
+//	do.go       what the ui wants done; shell.go commands of the user's own
+//	session.go  what the ui needs of a session; asker.go its questions
+//	files.go    the files of a workspace; mention.go those that a text names
+//	history.go  the inputs of before
 //	model.go    the ui: everything that the screen depends on; pure
-//	keys.go     what keys do; editor.go, complete.go, picker.go, dialog.go
+//	keys.go     what keys do; editor.go, complete.go, picker.go, dialog.go,
+//	            commands.go
 //	events.go   what the events of a turn do to the screen
 //	view.go     the live part of the screen
 //	block.go    the finished part; markdown.go, stream.go, text.go
