@@ -172,6 +172,8 @@ type Effect struct {
 	Ran bool `json:"ran,omitzero"`
 	// Unknown: it was cut off and nobody can say whether it had its effect.
 	Unknown bool `json:"unknown,omitzero"`
+	// Found: it was cut off, and what came of it was found out later.
+	Found bool `json:"found,omitzero"`
 	// Denied: the permissions, the user or a hook said no.
 	Denied bool `json:"denied,omitzero"`
 	// Polls: asking the same again is what the tool is for.

@@ -203,7 +203,9 @@ func (t *turn) settle(ids []string) {
 		standing, r := StandingOf(t.ctx, e.Tool, &tool.Call{ID: c.ID, Arguments: c.intent.Arguments, Session: t.s.ID(), Turn: turn}, c.intent.Mark)
 		switch {
 		case standing == tool.StandingDone:
-			t.answer(t.effect(c.ToolCall, e.spec, outcome{Result: r}))
+			found := t.effect(c.ToolCall, e.spec, outcome{Result: r})
+			found.Found = true
+			t.answer(found)
 		case standing == tool.StandingUnknown:
 			r = tool.Limit(r, t.set.ResultLines, t.set.ResultBytes, t.a.save)
 			t.answer(t.unknown(c, r.Text()))

@@ -197,6 +197,10 @@ func TestAToolThatCanFindOutIsAskedWhatBecameOfItsCall(t *testing.T) {
 			if got := answered(then, 0); !slices.Equal(got, []string{c.want}) {
 				t.Errorf("the model was told %q", got)
 			}
+			// What it changed is known where it ran to its end before our eyes.
+			if turn := s.State().Turns()[0]; (len(turn.Unknown) == 0) != (c.standing == tool.StandingNotStarted) {
+				t.Errorf("of unknown changes are %q", turn.Unknown)
+			}
 		})
 	}
 }

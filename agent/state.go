@@ -109,7 +109,8 @@ type Turn struct {
 	Cost                 float64
 	// Changes are the file changes of its calls, in order.
 	Changes []tool.Change
-	// Unknown are the tools of its calls of which nobody can say what they did.
+	// Unknown are the tools of its calls that were cut off, of which nobody can
+	// say what they changed.
 	Unknown []string
 	// End is how it ended; nil while it is open: it runs, or its process died.
 	End *End
@@ -382,7 +383,7 @@ func (s *State) effect(e Effect) {
 	c.effect = &e
 	r.effects++
 	t.Changes = append(t.Changes, e.Changes...)
-	if e.Unknown {
+	if e.Unknown && !e.Ran || e.Found && len(e.Changes) == 0 {
 		t.Unknown = append(t.Unknown, c.Name)
 	}
 	if e.Spent != nil {
