@@ -431,21 +431,14 @@ func (t *turn) bounded() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(t.ctx, max(left, 0)+time.Millisecond)
 }
 
-// caught makes an error of a panic, with its stack in the fault's cause.
+// caught makes an error of a panic of a model, which healing did not stand before.
 func caught(what string, r any) error {
 	return &ninelives.Fault{
 		Class: ninelives.ClassUnknown, Scope: ninelives.ScopeRequest, Final: true,
 		Message: fmt.Sprintf("%s panicked: %s", what, oneLine(fmt.Sprint(r))),
-		Err:     &panicked{value: r, stack: debug.Stack()},
+		Err:     &heal.PanicError{Value: r, Stack: debug.Stack()},
 	}
 }
-
-type panicked struct {
-	value any
-	stack []byte
-}
-
-func (p *panicked) Error() string { return fmt.Sprintf("panic: %v", p.value) }
 
 // oneLine makes a line of a text.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

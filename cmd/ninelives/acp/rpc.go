@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime/debug"
 	"strconv"
 	"sync"
 
@@ -236,7 +235,7 @@ func (c *conn) start(ctx context.Context, id jsontext.Value, run handler, cancel
 func guarded(ctx context.Context, run handler) (result any, then func(), err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = &broke{value: r, stack: debug.Stack()}
+			err = &broke{value: r}
 		}
 	}()
 	return run(ctx)
@@ -245,7 +244,6 @@ func guarded(ctx context.Context, run handler) (result any, then func(), err err
 // broke is a mistake in the program.
 type broke struct {
 	value any
-	stack []byte
 }
 
 func (b *broke) Error() string {
