@@ -94,12 +94,12 @@ func FuzzReadDiff(f *testing.F) {
 
 func TestTitlesAreALine(t *testing.T) {
 	for want, c := range map[string][2]string{
-		"Read a b.go":            {"read_file", `{"path":"a\n b.go"}`},
-		"List the workspace":     {"list_dir", `{}`},
-		"go test ./...":          {"run_command", `{"command":"go test ./..."}`},
-		"Terminal: read t1":      {"run_terminal_command", `{"action":"read","id":"t1"}`},
-		"run_command":            {"run_command", `no JSON`},
-		"mcp__x__y":              {"mcp__x__y", `{}`},
+		"Read a b.go":             {"read_file", `{"path":"a\n b.go"}`},
+		"List the workspace":      {"list_dir", `{}`},
+		"go test ./...":           {"run_command", `{"command":"go test ./..."}`},
+		"Terminal: read t1":       {"run_terminal_command", `{"action":"read","id":"t1"}`},
+		"run_command":             {"run_command", `no JSON`},
+		"mcp__x__y":               {"mcp__x__y", `{}`},
 		"Search the web for ␛[2J": {"web_search", `{"query":"\u001b[2J"}`},
 	} {
 		if got := title(c[0], []byte(c[1])); got != want {
