@@ -198,8 +198,9 @@ func TestAToolThatCanFindOutIsAskedWhatBecameOfItsCall(t *testing.T) {
 				t.Errorf("the model was told %q", got)
 			}
 			// What it changed is known where it ran to its end before our eyes.
-			if turn := s.State().Turns()[0]; (len(turn.Unknown) == 0) != (c.standing == tool.StandingNotStarted) {
-				t.Errorf("of unknown changes are %q", turn.Unknown)
+			s.a.restorer = &shelf{}
+			if u, err := s.Undo(t.Context()); !errors.Is(err, ErrNothing) || (u.Left() == "") != (c.standing == tool.StandingNotStarted) {
+				t.Errorf("an undo says %q, %v", u.Left(), err)
 			}
 		})
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // Undo takes back the file changes of the last turn that has some and was not
-// undone. What somebody else has changed since is left alone and listed. The
+// undone; where none has, the error is ErrNothing. What somebody else has changed since is left alone and listed. The
 // conversation stays, and the model is told. With an error it has stopped on
 // the way, and the next Undo goes on with the same turn.
 func (s *Session) Undo(ctx context.Context) (Undo, error) {
@@ -52,20 +52,20 @@ func (s *Session) restore(ctx context.Context, redo bool, find func(*State) *Tur
 	st := s.State()
 	t := find(st)
 	if t == nil {
-		return Undo{}, ErrNothing
+		u := Undo{Redo: redo}
+		if !redo {
+			u.Unknown = st.unknownSince(0)
+		}
+		return u, ErrNothing
 	}
 	restored, conflicts, err := s.a.restorer.Restore(ctx, t.Changes, redo)
 	if err != nil && len(restored) == 0 {
 		return Undo{}, err
 	}
 	u := Undo{Turn: t.Number, Redo: redo, Changes: restored, Conflicts: conflicts}
-	for i := range st.turns {
-		if later := &st.turns[i]; !redo && later.Number >= t.Number {
-			u.Unknown = append(u.Unknown, later.Unknown...)
-		}
+	if !redo {
+		u.Unknown = st.unknownSince(t.Number)
 	}
-	slices.Sort(u.Unknown)
-	u.Unknown = slices.Compact(u.Unknown)
 	s.mu.Lock()
 	if err == nil {
 		s.stageLocked(u)
@@ -76,6 +76,17 @@ func (s *Session) restore(ctx context.Context, redo bool, find func(*State) *Tur
 	failed := s.commitLocked(ctx)
 	s.mu.Unlock()
 	return u, errors.Join(err, failed)
+}
+
+// unknownSince are the tools whose calls were cut off in a turn or after it.
+func (s *State) unknownSince(turn int) (tools []string) {
+	for i := range s.turns {
+		if t := &s.turns[i]; t.Number >= turn {
+			tools = append(tools, t.Unknown...)
+		}
+	}
+	slices.Sort(tools)
+	return slices.Compact(tools)
 }
 
 // undoNote tells the model what its files are like now.

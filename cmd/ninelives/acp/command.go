@@ -109,7 +109,7 @@ func redo(s *session, ctx context.Context, _ string) (string, error) {
 // with what was done, because that stands.
 func restored(u agent.Undo, err error, nothing string) (string, error) {
 	if errors.Is(err, agent.ErrNothing) {
-		return nothing, nil
+		return strings.TrimSpace(nothing + " " + u.Left()), nil
 	}
 	if err != nil && u.Turn == 0 {
 		return "", err

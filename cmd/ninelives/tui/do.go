@@ -165,7 +165,11 @@ func (d *driver) slash(session Session, e do) any {
 		}
 		u, err := undo(d.ctx)
 		if errors.Is(err, agent.ErrNothing) {
-			return note("this session has no file changes to %s", e.name)
+			blocks := []block{{kind: blockNote, head: "this session has no file changes to " + e.name}}
+			if left := u.Left(); left != "" {
+				blocks = append(blocks, block{kind: blockWarning, head: left})
+			}
+			return told{blocks: blocks}
 		}
 		if err != nil {
 			return failure("nothing was "+verb, err)
