@@ -8,8 +8,9 @@ import (
 )
 
 // Hook is called at the nodes of the loop. Any function may be nil. Hooks run
-// in the order in which they were given, in the goroutine of the turn, after
-// what they are told of is durable. A hook that panics is a Warning; it never
+// in the order in which they were given, one after the other within a session,
+// after what they are told of is durable; subagents that work beside each other
+// have theirs called at the same time. A hook that panics is a Warning; it never
 // ends a turn. The user's input is durable before any hook hears of it.
 //
 // Source: design 000 (the loop's hooks), design 001 (the safety guard's place).
