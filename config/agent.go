@@ -21,6 +21,21 @@ type Agent struct {
 	// MCP are the servers of the Model Context Protocol, by name.
 	MCP    []MCPServer
 	Search Search
+	// Hosts may be fetched by web_fetch although they are not public.
+	Hosts   []string
+	Sandbox Sandbox
+}
+
+// Sandbox is what is set about the confinement of commands.
+type Sandbox struct {
+	// Off: commands are not confined.
+	Off bool
+	// Writable are directories that commands may write to beside the workspace;
+	// a file names them relative to itself.
+	Writable []string
+	// Pass are variables that commands get although their names say that they
+	// hold credentials.
+	Pass []string
 }
 
 // MCPServer is a server of the Model Context Protocol and how it is reached:
@@ -38,6 +53,8 @@ type MCPServer struct {
 	Headers map[string]string
 	// Timeout bounds a call; zero means the default of those who call.
 	Timeout time.Duration
+	// Trust believes the server where it says that a tool only reads.
+	Trust bool
 }
 
 // Format writes the name and where the server is: what its environment, its
@@ -67,6 +84,9 @@ func (c *Config) Agent() Agent {
 	a.Settings.Permissions.Rules = slices.Clone(a.Settings.Permissions.Rules)
 	a.Hooks = slices.Clone(a.Hooks)
 	a.MCP = slices.Clone(a.MCP)
+	a.Hosts = slices.Clone(a.Hosts)
+	a.Sandbox.Writable = slices.Clone(a.Sandbox.Writable)
+	a.Sandbox.Pass = slices.Clone(a.Sandbox.Pass)
 	return a
 }
 
@@ -103,6 +123,18 @@ type agentFile struct {
 	Hooks        []hook               `json:"hooks,omitempty" jsonschema:"Commands that are run at the nodes of the loop (docs/hooks.md); those of all files are."`
 	MCPServers   map[string]mcpServer `json:"mcpServers,omitempty" jsonschema:"Servers of the Model Context Protocol, by name. A broken one is skipped with a warning."`
 	Search       search               `json:"search,omitzero" jsonschema:"Who searches the web for web_search."`
+	Web          web                  `json:"web,omitzero" jsonschema:"What of the network web_fetch may reach."`
+	Sandbox      sandbox              `json:"sandbox,omitzero" jsonschema:"How commands are confined (docs/sandbox.md)."`
+}
+
+type web struct {
+	Hosts []string `json:"hosts,omitempty" jsonschema:"Hosts that may be fetched although their addresses are not public, like wiki.internal or localhost:8080."`
+}
+
+type sandbox struct {
+	Enabled  *bool    `json:"enabled,omitempty" jsonschema:"Whether commands are confined where the system can. Default: true."`
+	Writable []string `json:"writable,omitempty" jsonschema:"Directories that commands may write to beside the workspace, absolute or relative to this file."`
+	Pass     []string `json:"pass,omitempty" jsonschema:"Environment variables that commands get although their names say that they hold credentials."`
 }
 
 type limits struct {
@@ -185,6 +217,7 @@ type mcpServer struct {
 	URL     string            `json:"url,omitempty" jsonschema:"The address of a server that is reached over HTTP."`
 	Headers map[string]string `json:"headers,omitempty" jsonschema:"Headers of every request to it."`
 	Timeout duration          `json:"timeout,omitzero" jsonschema:"How long a call may take."`
+	Trust   bool              `json:"trust,omitempty" jsonschema:"Believe the server where it says that a tool only reads: such tools run beside others, and again after a broken connection. Default: false."`
 }
 
 type search struct {

@@ -92,7 +92,7 @@ func (c *Config) layerServers(s *source, n ast.Node) (problems, fatal []Problem)
 		c.agent.MCP = slices.DeleteFunc(c.agent.MCP, func(m MCPServer) bool { return m.Name == name })
 		c.agent.MCP = append(c.agent.MCP, MCPServer{
 			Name: name, Command: set.Command, Args: set.Args, Env: set.Env,
-			URL: set.URL, Headers: set.Headers, Timeout: time.Duration(set.Timeout),
+			URL: set.URL, Headers: set.Headers, Timeout: time.Duration(set.Timeout), Trust: set.Trust,
 		})
 	}
 	slices.SortFunc(c.agent.MCP, func(a, b MCPServer) int { return strings.Compare(a.Name, b.Name) })
@@ -235,6 +235,14 @@ func (f *agentFile) apply(s *source, n ast.Node, a *Agent) []Problem {
 	if !f.Search.unset() {
 		a.Search = Search{Engine: f.Search.Engine, URL: f.Search.URL, Key: f.Search.Key.Secret}
 	}
+	a.Hosts = append(slices.Clip(a.Hosts), f.Web.Hosts...)
+	if f.Sandbox.Enabled != nil {
+		a.Sandbox.Off = !*f.Sandbox.Enabled
+	}
+	for _, dir := range f.Sandbox.Writable {
+		a.Sandbox.Writable = append(slices.Clip(a.Sandbox.Writable), s.beside(dir))
+	}
+	a.Sandbox.Pass = append(slices.Clip(a.Sandbox.Pass), f.Sandbox.Pass...)
 	return f.Permissions.apply(s, valueOf(n, "permissions"), &t.Permissions)
 }
 
@@ -312,6 +320,8 @@ func (s *source) withhold(m *ast.MappingNode) []Problem {
 	take(m, "hooks", "hooks")
 	take(m, "mcpServers", "MCP servers")
 	take(m, "search", "the settings of search")
+	take(m, "web", "the settings of web")
+	take(m, "sandbox", "the settings of sandbox")
 	take(m, "loops", "the settings of loops")
 	if p, ok := valueOf(m, "permissions").(*ast.MappingNode); ok && p != m {
 		take(p, "allow", "rules that allow")

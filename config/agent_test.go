@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -201,7 +202,7 @@ agent:
     - {on: before_tool, match: edit_file|write_file, run: [./check, --strict], timeout: 10s}
     - {on: turn_end, run: [notify]}
   mcpServers:
-    github: {command: github-mcp-server, args: [stdio], env: {GITHUB_TOKEN: "${GH}"}, timeout: 30s}
+    github: {command: github-mcp-server, args: [stdio], env: {GITHUB_TOKEN: "${GH}"}, timeout: 30s, trust: true}
     Docs: {url: "https://mcp.example.com/mcp?key=${GH}", headers: {Authorization: "Bearer ${GH}"}}
   search: {engine: brave, key: "${BRAVE}"}
 `, environ("GH", "hush-one", "BRAVE", "hush-two"))
@@ -217,7 +218,7 @@ agent:
 	}
 	if want := []MCPServer{
 		{Name: "Docs", URL: "https://mcp.example.com/mcp?key=hush-one", Headers: map[string]string{"Authorization": "Bearer hush-one"}},
-		{Name: "github", Command: "github-mcp-server", Args: []string{"stdio"}, Env: map[string]string{"GITHUB_TOKEN": "hush-one"}, Timeout: 30 * time.Second},
+		{Name: "github", Command: "github-mcp-server", Args: []string{"stdio"}, Env: map[string]string{"GITHUB_TOKEN": "hush-one"}, Timeout: 30 * time.Second, Trust: true},
 	}; !reflect.DeepEqual(a.MCP, want) {
 		t.Errorf("servers %#v", a.MCP[0].Headers)
 	}
@@ -241,6 +242,8 @@ agent:
   hooks: [{on: turn_end, run: [own]}]
   mcpServers: {a: {command: one}, b: {command: two}}
   search: {engine: tavily, key: k}
+  web: {hosts: [wiki.internal]}
+  sandbox: {writable: [cache], pass: [GH_TOKEN]}
 `)
 	other := write(t, dir, "other.yaml", `
 agent:
@@ -250,12 +253,20 @@ agent:
   hooks: [{on: turn_end, run: [other]}]
   mcpServers: {b: {command: three}}
   search: {engine: searxng, url: "https://s.example"}
+  web: {hosts: ["localhost:8080"]}
+  sandbox: {enabled: false, writable: [/srv]}
 `)
 	c, problems, err := Load([]string{other, own}, environ())
 	if err != nil || problems != nil {
 		t.Fatal(err, problems)
 	}
 	a := c.Agent()
+	if want := []string{"wiki.internal", "localhost:8080"}; !slices.Equal(a.Hosts, want) {
+		t.Errorf("hosts %q", a.Hosts)
+	}
+	if want := (Sandbox{Off: true, Writable: []string{filepath.Join(dir, "cache"), "/srv"}, Pass: []string{"GH_TOKEN"}}); !reflect.DeepEqual(a.Sandbox, want) {
+		t.Errorf("sandbox %+v", a.Sandbox)
+	}
 	if a.Settings.Instructions != "Own.\n\nOther." || a.Settings.Guard.Calls != 10 || a.Settings.Guard.Events != 20 ||
 		a.Settings.Guard.PerTool["grep"] != 1 || a.Settings.Guard.PerTool["glob"] != 2 || a.Settings.Guard.PerTool["edit_file"] != 75 {
 		t.Errorf("%+v", a.Settings)

@@ -228,7 +228,7 @@ func (s *shop) tools(ctx context.Context, kept *kept, conf config.Agent) ([]tool
 	if err != nil {
 		return nil, nil, nil, &usageError{err}
 	}
-	shell, err := tool.NewShell(ws, s.shellOptions(state))
+	shell, err := tool.NewShell(ws, s.shellOptions(state, conf.Sandbox))
 	if err != nil {
 		return nil, nil, nil, &usageError{err}
 	}
@@ -237,7 +237,7 @@ func (s *shop) tools(ctx context.Context, kept *kept, conf config.Agent) ([]tool
 		s.warnings = append(s.warnings, box.Why)
 	}
 	tools := append(tool.Files(ws), shell.Tools()...)
-	tools = append(tools, tool.Web(tool.WebOptions{Search: tool.SearchOptions{
+	tools = append(tools, tool.Web(tool.WebOptions{Hosts: conf.Hosts, Search: tool.SearchOptions{
 		Engine: conf.Search.Engine, URL: conf.Search.URL, Key: conf.Search.Key.Reveal(),
 	}})...)
 	tools = append(tools, tool.Todo())
@@ -272,8 +272,9 @@ func (s *shop) state() (string, error) {
 
 // shellOptions are how commands are run: under this binary as their supervisor,
 // without the keys of providers.
-func (s *shop) shellOptions(state string) tool.ShellOptions {
-	o := tool.ShellOptions{Records: filepath.Join(state, "commands"), Secrets: s.chain.config.KeyVariables()}
+func (s *shop) shellOptions(state string, box config.Sandbox) tool.ShellOptions {
+	o := tool.ShellOptions{Records: filepath.Join(state, "commands"), Secrets: s.chain.config.KeyVariables(),
+		NoSandbox: box.Off, Writable: box.Writable, Pass: box.Pass}
 	o.Home, _ = s.p.env("HOME")
 	if self, err := os.Executable(); err == nil {
 		o.Supervisor = []string{self, supervisorArgument}
@@ -287,7 +288,7 @@ func (s *shop) shellOptions(state string) tool.ShellOptions {
 func serversOf(list []config.MCPServer, dir string) []mcp.Server {
 	servers := make([]mcp.Server, len(list))
 	for i, c := range list {
-		servers[i] = mcp.Server{Name: c.Name, Env: c.Env, Dir: dir, URL: c.URL, Headers: c.Headers, Timeout: c.Timeout}
+		servers[i] = mcp.Server{Name: c.Name, Env: c.Env, Dir: dir, URL: c.URL, Headers: c.Headers, Timeout: c.Timeout, Trust: c.Trust}
 		if c.Command != "" {
 			servers[i].Command = append([]string{c.Command}, c.Args...)
 		}
