@@ -95,8 +95,8 @@ func (c confinement) enter() error {
 // everything, but where a credential lies its neighbours one by one.
 func (p Permissions) readable() []string {
 	var out []string
-	var into func(dir string, depth int)
-	into = func(dir string, depth int) {
+	var into func(dir string)
+	into = func(dir string) {
 		entries, err := os.ReadDir(dir)
 		if err != nil {
 			return
@@ -111,14 +111,14 @@ func (p Permissions) readable() []string {
 					out = append(out, name)
 				}
 			case p.credential(place{path: name}):
-			case e.IsDir() && depth < 6 && p.coversCredentials(name):
-				into(name, depth+1)
+			case e.IsDir() && p.coversCredentials(name):
+				into(name)
 			default:
 				out = append(out, name)
 			}
 		}
 	}
-	into("/", 0)
+	into("/")
 	return out
 }
 

@@ -27,11 +27,13 @@ func confinedShell(t *testing.T) (h *harness, home string) {
 			t.Skip("the source lies among temporary files, which the sandbox leaves open")
 		}
 	}
-	home, err = os.MkdirTemp(here, ".home-of-a-test-")
+	top, err := os.MkdirTemp(here, ".home-of-a-test-")
 	if err != nil {
 		t.Skip("the source directory cannot be written to: " + err.Error())
 	}
-	t.Cleanup(func() { os.RemoveAll(home) })
+	t.Cleanup(func() { os.RemoveAll(top) })
+	// A home may lie at any depth (/var/lib/service/users/name …).
+	home = filepath.Join(top, "a", "b", "c", "d", "e")
 	for name, text := range map[string]string{".ssh/id_rsa": "the key", ".ssh/config": "the hosts", ".bashrc": "the shell", ".aws/credentials": "the cloud", ".config/gh/hosts.yml": "the token", ".config/git/ignore": "the rest"} {
 		path := filepath.Join(home, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
