@@ -37,6 +37,7 @@ var layer = map[string]int{
 	"tool":    4,
 
 	"agent":    5,
+	"gateway":  5,
 	"tool/mcp": 5,
 
 	"config":          6,

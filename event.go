@@ -3,8 +3,8 @@ package ninelives
 import "time"
 
 // Event is what a stream yields: [TextDelta], [ReasoningDelta],
-// [RefusalDelta], [ToolCallDelta], [Discard], [Notice] and, last of all and
-// exactly once in a stream that succeeds, [Done]. A failure is the iterator's
+// [RefusalDelta], [ToolCallDelta], [Discard], [Notice], [*Frame] and, last of
+// all and exactly once in a stream that succeeds, [Done]. A failure is the iterator's
 // error, never an event.
 type Event interface{ event() }
 
@@ -43,6 +43,22 @@ type ToolCallDelta struct {
 	ID        string
 	Name      string
 	Arguments string
+}
+
+// Frame is a piece of the answer in the bytes of the provider. It follows the
+// events that were read from it, and comes only where Request.Raw was sent as
+// it is; the frames of an attempt are all of its answer, byte for byte. Who
+// does not relay bytes ignores it.
+type Frame struct {
+	Attempt int
+	// Data is only valid until the consumer asks for the next event.
+	Data []byte
+	// End says that the answer stands from here on: the terminal marker is in
+	// this frame, or in one before it.
+	End bool
+	// More says that the next frame is at hand already: a consumer may put off
+	// flushing until it comes.
+	More bool
 }
 
 // Discard voids everything that attempt Attempt has yielded so far: a UI
@@ -108,4 +124,5 @@ func (RefusalDelta) event()   {}
 func (ToolCallDelta) event()  {}
 func (Discard) event()        {}
 func (Notice) event()         {}
+func (*Frame) event()         {}
 func (Done) event()           {}

@@ -58,8 +58,58 @@ type Request struct {
 	// agent's history is planned anew for that candidate and not refused by it.
 	Fit func(tokens int) (*Request, error) `json:"-"`
 
+	// Raw is the request as a client of a wire protocol sent it; nil where it
+	// was made here. A model of the same protocol sends these bytes on as they
+	// are, but for the model's name, and yields the bytes of the answer (see
+	// [Frame]). Whoever changes the request sets it to nil.
+	Raw *Raw `json:"-"`
+
 	// Attempt is set by a healing driver for one attempt; callers leave it nil.
 	Attempt *Attempt `json:"-"`
+}
+
+// Raw is a request in the bytes of a wire protocol.
+type Raw struct {
+	Protocol Protocol
+	// Body is the whole JSON object. It must not change while the call runs.
+	Body []byte
+	// Model is where the value of the model's name lies in Body, quotes
+	// included, as a half-open range; empty where the body has none (Gemini
+	// names the model in the path).
+	Model [2]int
+	// Stream says that the bytes ask for a streamed answer.
+	Stream bool
+	// Header holds the client's header fields that are part of the request
+	// (anthropic-beta, …), Query its query string; neither holds a credential.
+	Header map[string]string
+	Query  string
+	// Decode, if set, reads Body in full. Then the Request around it holds only
+	// what a look at the bytes could tell (see Request.Whole), and Text, Tools
+	// are what the healing goes by meanwhile. It may be called several times and
+	// from several goroutines, and gives the same request each time.
+	Decode func() (*Request, error)
+	// Text is about how many bytes of text the prompt has, Tools whether the
+	// model may call tools; only read where Decode is set.
+	Text  int
+	Tools bool
+}
+
+// Whole gives the request with everything that it says. It is r itself unless
+// that holds no more than a look at the bytes could tell (Raw.Decode).
+func (r *Request) Whole() (*Request, error) {
+	if r.Raw == nil || r.Raw.Decode == nil {
+		return r, nil
+	}
+	read, err := r.Raw.Decode()
+	if err != nil {
+		return nil, err
+	}
+	whole := *read
+	whole.Background, whole.Buffered, whole.Fit, whole.Attempt = r.Background, r.Buffered, r.Fit, r.Attempt
+	raw := *r.Raw
+	raw.Decode = nil
+	whole.Raw = &raw
+	return &whole, nil
 }
 
 // Attempt tells a provider how to carry out one attempt of a call. It is
