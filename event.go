@@ -57,7 +57,7 @@ type Frame struct {
 	// this frame, or in one before it.
 	End bool
 	// More says that the next frame is at hand already: a consumer may put off
-	// flushing until it comes.
+	// flushing until it comes, with data or without.
 	More bool
 }
 

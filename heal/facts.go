@@ -40,6 +40,7 @@ func FactsOf(req *ninelives.Request) Facts {
 	}
 	s := sizeOf(req)
 	f.Images = s.images > 0
+	f.Tools = f.Tools || req.Raw != nil && req.Raw.Decode != nil && req.Raw.Tools
 	f.Input = s.tokens()
 	return f
 }
@@ -61,6 +62,9 @@ func (s size) tokens() int {
 
 func sizeOf(req *ninelives.Request) size {
 	var s size
+	if req.Raw != nil && req.Raw.Decode != nil {
+		s.text = req.Raw.Text
+	}
 	for i := range req.Messages {
 		s.add(req.Messages[i].Parts)
 	}

@@ -126,6 +126,9 @@ func (r *racer) run(ctx context.Context, heats chan<- heat) {
 		hand(heat{end: true})
 	}()
 	for ev, err := range r.model.Stream(ctx, r.req) {
+		if f, ok := ev.(*ninelives.Frame); ok {
+			ev = frameCopy(f) // it is taken up while the next one is read
+		}
 		if _, done := ev.(ninelives.Done); !hand(heat{ev: ev, err: err}) || done || err != nil {
 			return
 		}

@@ -23,6 +23,10 @@ func (c *call) request(d Decision, in *room, number int) *ninelives.Request {
 	if d.Change == (Change{}) {
 		return r
 	}
+	if whole, err := r.Whole(); err == nil { // else its provider says what is wrong with it
+		*r = *whole
+	}
+	r.Raw = nil
 	r.Messages = append(make([]ninelives.Message, 0, len(r.Messages)+2), r.Messages...)
 	content := &c.h.policy.Content
 	switch d.Change.Prompt {

@@ -15,6 +15,9 @@ import (
 // the answer counts.
 func requestKey(r *ninelives.Request) [32]byte {
 	k := keyer{h: sha256.New()}
+	if whole, err := r.Whole(); err == nil { // else it was never answered
+		r = whole
+	}
 	k.str(r.Model)
 	k.num(len(r.Messages))
 	for _, m := range r.Messages {

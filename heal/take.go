@@ -26,6 +26,10 @@ type take struct {
 	held      []ninelives.Event
 	heldBytes int
 	heldSince time.Time
+	// heldEvents counts what is held but for frames, frameBytes the frames' bytes.
+	heldEvents, frameBytes int
+	// owing: the consumer puts off flushing until the next frame.
+	owing bool
 
 	// alive: a token of any kind has come that says something; shown: the
 	// consumer has seen one; released: it has seen one that binds.
@@ -179,6 +183,9 @@ func (t *take) on(ev ninelives.Event, err error) bool {
 			ev = e
 		}
 		return t.refuse(ev, len(e.Text))
+	case *ninelives.Frame:
+		e.Attempt = t.number
+		return t.frame(e)
 	case ninelives.Notice:
 		if e.Attempt != t.number || e.Candidate == "" {
 			e.Attempt, e.Candidate = t.number, t.c.links[t.index].name
@@ -225,7 +232,26 @@ func (t *take) reason(ev ninelives.Event, part int, s string) bool {
 		return true
 	}
 	t.tell(part, true, s)
-	return t.c.reasoned || t.deliver(ev)
+	return t.c.reasoned || t.precede() && t.deliver(ev)
+}
+
+// precede delivers the frames that come before reasoning. Where there is more
+// among what is held, its order binds.
+func (t *take) precede() bool {
+	if len(t.held) == 0 || t.released {
+		return true
+	}
+	if t.heldEvents > 0 {
+		return t.flush()
+	}
+	held := t.held
+	t.held = nil
+	for _, ev := range held {
+		if !t.deliver(ev) {
+			return false
+		}
+	}
+	return true
 }
 
 // refuse takes a piece of a refusal, which is held back for a while: another
@@ -242,19 +268,51 @@ func (t *take) refuse(ev ninelives.Event, bytes int) bool {
 	return t.hold(ev, bytes, t.c.h.policy.Hold.Refusal)
 }
 
+// frame takes the provider's own bytes of what has come since the last frame.
+// They go where that went: those of what is held back wait with it, and those
+// of the end until the answer is accepted. What carries nothing is held until
+// something comes that does; it never releases by itself.
+func (t *take) frame(f *ninelives.Frame) bool {
+	switch {
+	case t.c.s.Mode == ModeHold, !t.released && !t.shown && !f.End:
+		if n := t.c.h.policy.Hold.Bytes; n > 0 && t.frameBytes > n && t.heldEvents == 0 && t.c.s.Mode != ModeHold {
+			return true // an endless row of heartbeats
+		}
+		t.frameBytes += len(f.Data)
+		t.held = append(t.held, frameCopy(f))
+		return true
+	case f.End || len(t.tail) > 0:
+		t.tail = append(t.tail, frameCopy(f))
+		if !t.owing || f.More {
+			return true
+		}
+		f = &ninelives.Frame{Attempt: t.number} // the one before promised another
+	}
+	t.owing = f.More
+	return t.c.hand(f, nil)
+}
+
+// frameCopy is a frame that outlives the provider's next one.
+func frameCopy(f *ninelives.Frame) *ninelives.Frame {
+	c := *f
+	c.Data = append([]byte(nil), f.Data...)
+	return &c
+}
+
 // hold keeps an event back that buys nothing by itself, within bounds.
 func (t *take) hold(ev ninelives.Event, bytes, limit int) bool {
 	now := time.Now()
-	if len(t.held) == 0 {
+	if t.heldEvents == 0 {
 		t.heldSince = now
 	}
 	t.held = append(t.held, ev)
+	t.heldEvents++
 	t.heldBytes += bytes
 	if t.c.s.Mode == ModeHold {
 		return true
 	}
 	bound := &t.c.h.policy.Hold
-	full := bound.Events > 0 && len(t.held) > bound.Events || limit > 0 && t.heldBytes > limit
+	full := bound.Events > 0 && t.heldEvents > bound.Events || limit > 0 && t.heldBytes > limit
 	if full || bound.For > 0 && now.Sub(t.heldSince) >= bound.For {
 		return t.flush()
 	}

@@ -16,6 +16,7 @@ import (
 	ninelives "github.com/ninelives-ai/ninelives"
 	"github.com/ninelives-ai/ninelives/internal/wire"
 	"github.com/ninelives-ai/ninelives/internal/wire/bedrock"
+	"github.com/ninelives-ai/ninelives/internal/wire/sse"
 )
 
 // attempt is one request on the wire and its answer.
@@ -35,6 +36,8 @@ type attempt struct {
 	codec     codec
 	options   wire.DecodeOptions
 	stream    bool
+	raw       *ninelives.Raw  // sent as it is; nil where the request was written here
+	frame     ninelives.Frame // of the answer, given again and again
 	path      string
 	left      bool // the consumer has left
 	gap       gap
@@ -99,8 +102,7 @@ func (a *attempt) prepare() (wire.Encoded, *ninelives.Fault) {
 		a.dialect = a.dialect.Apply(a.req.Attempt.Repairs)
 	}
 	a.codec = codecs[a.candidate.Protocol]
-	a.stream = !a.dialect.NoStream
-	encoded, err := a.codec.encode(a.req, wire.Target{Candidate: a.candidate, Dialect: a.dialect, Stream: a.stream})
+	encoded, err := a.encode()
 	if err != nil {
 		var f *ninelives.Fault
 		if !errors.As(err, &f) {
@@ -126,9 +128,47 @@ func (a *attempt) prepare() (wire.Encoded, *ninelives.Fault) {
 	return encoded, nil
 }
 
+// encode writes the body of the request: the client's own bytes where the
+// server takes them, else what they mean in its dialect.
+func (a *attempt) encode() (wire.Encoded, error) {
+	raw := a.req.Raw
+	repaired := a.req.Attempt != nil && len(a.req.Attempt.Repairs) > 0
+	if raw != nil && raw.Protocol == a.candidate.Protocol && !repaired && a.dialect.BodyVersion == "" && !(raw.Stream && a.dialect.NoStream) {
+		a.raw, a.stream = raw, raw.Stream
+		a.frame.Attempt = a.number
+		body := raw.Body
+		if raw.Model != [2]int{} && !a.model.endpoint.deployment {
+			body = splice(body, raw.Model, a.candidate.Model)
+		}
+		return wire.Encoded{Body: body, Header: raw.Header}, nil
+	}
+	whole, err := a.req.Whole()
+	if err != nil {
+		return wire.Encoded{}, err
+	}
+	a.req = whole
+	a.stream = !a.dialect.NoStream
+	return a.codec.encode(whole, wire.Target{Candidate: a.candidate, Dialect: a.dialect, Stream: a.stream})
+}
+
+// splice exchanges the model's name in a client's request.
+func splice(body []byte, at [2]int, model string) []byte {
+	name, err := jsontext.AppendQuote(make([]byte, 0, len(body)+len(model)+8), model)
+	if err != nil || string(name) == string(body[at[0]:at[1]]) {
+		return body
+	}
+	out := append(name, make([]byte, at[0])...)
+	copy(out[at[0]:], name)
+	copy(out, body[:at[0]])
+	return append(out, body[at[1]:]...)
+}
+
 // send sends the request and waits for the headers of the response.
 func (a *attempt) send(encoded wire.Encoded, hold *dialing) (*http.Response, error) {
 	target := a.model.endpoint.url(a.stream)
+	if a.raw != nil && a.raw.Query != "" && target.RawQuery == "" {
+		target.RawQuery = a.raw.Query
+	}
 	a.path = target.Path
 	ctx := context.WithValue(a.ctx, dialingKey{}, hold)
 	ctx = httptrace.WithClientTrace(ctx, a.watch.trace())
@@ -235,6 +275,12 @@ func (a *attempt) broken(err error) *ninelives.Fault {
 // beyond, for the usage that may follow it.
 func (a *attempt) readStream(resp *http.Response, in *body) (*ninelives.Response, *ninelives.Fault) {
 	stream := framesOf(resp.Header, in, a.candidate)
+	var events *sse.Reader // whose bytes are relayed
+	if a.raw != nil && a.stream {
+		if events, _ = stream.(*sse.Reader); events != nil {
+			events.Keep()
+		}
+	}
 	decoder := a.codec.decoder(a.options)
 	emit := a.pass // once: a method value is allocated
 	var cause *ninelives.Fault
@@ -263,6 +309,12 @@ func (a *attempt) readStream(resp *http.Response, in *body) (*ninelives.Response
 		if open && decoder.State() == wire.Finished {
 			a.watch.finished()
 		}
+		if events != nil && !a.left {
+			a.relay(events.Raw(), decoder.State() != wire.Open, events.More())
+		}
+	}
+	if events != nil && !a.left && cause == nil && decoder.State() != wire.Open {
+		a.relay(events.Rest(), true, false)
 	}
 	if a.left {
 		return nil, nil
@@ -345,7 +397,23 @@ func (a *attempt) readWhole(resp *http.Response, text []byte) (*ninelives.Respon
 			return nil, nil
 		}
 	}
+	if a.raw != nil && !a.raw.Stream {
+		if a.relay(text, true, false); a.left {
+			return nil, nil
+		}
+	}
 	return answer, nil
+}
+
+// relay yields the provider's own bytes.
+func (a *attempt) relay(data []byte, end, more bool) {
+	if len(data) == 0 {
+		return
+	}
+	a.frame.Data, a.frame.End, a.frame.More = data, end, more
+	if !a.yield(&a.frame, nil) {
+		a.left = true
+	}
 }
 
 // emit yields one event; false says that the consumer has left.

@@ -67,6 +67,9 @@ func clocksFor(c ninelives.Candidate, req *ninelives.Request, stream bool) ninel
 // inputTokens estimates the size of a request at four bytes to the token.
 func inputTokens(req *ninelives.Request) int {
 	bytes := 0
+	if req.Raw != nil && req.Raw.Decode != nil {
+		bytes = req.Raw.Text
+	}
 	for _, m := range req.Messages {
 		for _, p := range m.Parts {
 			bytes += partBytes(p)

@@ -55,6 +55,9 @@ type Reader struct {
 	lines         int
 	many          []byte
 
+	keep bool // the bytes are wanted as well: see Keep
+	from int  // the first byte in buf that was not given out by Raw
+
 	events bool   // an event has been read
 	stray  []byte // what came before the first event and was no event
 
@@ -127,6 +130,47 @@ func (r *Reader) Body() []byte {
 		return nil
 	}
 	return r.stray
+}
+
+// Keep makes the reader keep the bytes of the stream, so that they can be
+// relayed. Call it before the first Next, and Raw after every one.
+func (r *Reader) Keep() { r.keep = true }
+
+// Raw gives the bytes from the end of the event before up to the end of the
+// last one, with everything in between that was read over. All that Raw gives,
+// and Rest, is the stream byte for byte. They are valid until the next call of
+// Next.
+func (r *Reader) Raw() []byte {
+	if r.skipLF && r.line < len(r.buf) {
+		// The other half of a line end belongs to it: some clients wait for it.
+		r.skipLF = false
+		if r.buf[r.line] == '\n' {
+			r.line++
+			r.seen = max(r.seen, r.line)
+		}
+	}
+	raw := r.buf[r.from:r.line]
+	r.from = r.line
+	return raw
+}
+
+// Rest gives the bytes that were read and belong to no event that Next gave.
+func (r *Reader) Rest() []byte {
+	rest := r.buf[r.from:]
+	r.from, r.line, r.seen = len(r.buf), len(r.buf), len(r.buf)
+	return rest
+}
+
+// More reports whether the next event is surely in the buffer already: Next
+// then does not wait. It looks for the plain form alone and may miss others.
+func (r *Reader) More() bool {
+	rest := r.buf[r.line:]
+	end := bytes.Index(rest, []byte("\n\n"))
+	if end < 0 {
+		return false
+	}
+	event := rest[:end]
+	return bytes.HasPrefix(event, []byte("data: {")) || bytes.Contains(event, []byte("\ndata: {"))
 }
 
 // readLine gives the next line without its end, if there is one in the buffer.
@@ -277,14 +321,19 @@ func (r *Reader) intern(name []byte) string {
 
 // fill reads more bytes, making room for them.
 func (r *Reader) fill() {
-	if r.start > 0 && (r.start == len(r.buf) || cap(r.buf)-len(r.buf) < cap(r.buf)/4) {
-		n := copy(r.buf, r.buf[r.start:])
-		r.buf = r.buf[:n]
-		r.line -= r.start
-		r.seen -= r.start
-		r.start = 0
+	first := r.start // the first byte that is needed
+	if r.keep {
+		first = min(first, r.from)
 	}
-	if len(r.buf)-r.start > MaxEvent {
+	if first > 0 && (first == len(r.buf) || cap(r.buf)-len(r.buf) < cap(r.buf)/4) {
+		n := copy(r.buf, r.buf[first:])
+		r.buf = r.buf[:n]
+		r.line -= first
+		r.seen -= first
+		r.start -= first
+		r.from -= first
+	}
+	if len(r.buf)-first > MaxEvent {
 		r.err, r.tooLong = ErrTooLong, true
 		return
 	}
