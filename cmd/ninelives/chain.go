@@ -36,21 +36,31 @@ type chain struct {
 	close     func()
 }
 
-// open resolves the choice: flags over configuration over environment, and
-// the simulator where nothing is there. The caller closes the chain.
-func (p *process) open(ctx context.Context, c choice, simulator func() ([]ninelives.Model, func(), error)) (*chain, error) {
+// settings reads the configuration: the file that a flag names, else the usual
+// ones. What is wrong in it is a mistake of its user.
+func (p *process) settings(c choice) (*config.Config, []config.Problem, error) {
 	load := func() (*config.Config, []config.Problem, error) {
 		return config.Load(config.Paths(cmp.Or(c.dir, "."), p.env), p.env)
 	}
 	if c.config != "" {
 		load = func() (*config.Config, []config.Problem, error) { return config.LoadNamed(c.config, p.env) }
 		if _, err := os.Stat(c.config); errors.Is(err, fs.ErrNotExist) { // else it is taken for one that need not be there
-			return nil, usagef("--config %s cannot be read: %v", c.config, errors.Unwrap(err))
+			return nil, nil, usagef("--config %s cannot be read: %v", c.config, errors.Unwrap(err))
 		}
 	}
 	settings, problems, err := load()
 	if err != nil {
-		return nil, &usageError{err}
+		return nil, problems, &usageError{err}
+	}
+	return settings, problems, nil
+}
+
+// open resolves the choice: flags over configuration over environment, and
+// the simulator where nothing is there. The caller closes the chain.
+func (p *process) open(ctx context.Context, c choice, simulator func() ([]ninelives.Model, func(), error)) (*chain, error) {
+	settings, problems, err := p.settings(c)
+	if err != nil {
+		return nil, err
 	}
 	out := &chain{choice: c, config: settings, policy: settings.Policy, close: func() {}}
 	for _, problem := range problems {
