@@ -63,8 +63,9 @@ func (d *requestReader) member(m rawjson.Member) error {
 		d.in.Stream, _ = rawjson.Bool(m.Value)
 	case "max_tokens":
 		n, ok := rawjson.Int(m.Value)
-		known = ok && n > 0
-		req.MaxTokens = int(n)
+		if known = ok && n > 0; known {
+			req.MaxTokens = int(n)
+		}
 	case "system":
 		if parts := d.blocks.content(m.Value); len(parts) > 0 {
 			d.system = []ninelives.Message{{Role: ninelives.RoleSystem, Parts: parts}}

@@ -398,5 +398,8 @@ func readThinking(o *ninelives.ReasoningOptions, raw []byte) bool {
 // count is a whole number above zero.
 func count(raw []byte) (int, bool) {
 	v, ok := rawjson.Int(raw)
-	return int(v), ok && v > 0
+	if !ok || v <= 0 {
+		return 0, false
+	}
+	return int(v), true
 }

@@ -371,5 +371,8 @@ func responsesMetadata(raw []byte) (map[string]string, bool) {
 // responsesCount reads a count; zero and what is no whole number are not taken for one.
 func responsesCount(raw []byte) (int, bool) {
 	v, ok := rawjson.Int(raw)
-	return int(v), ok && v > 0
+	if !ok || v <= 0 {
+		return 0, false
+	}
+	return int(v), true
 }
