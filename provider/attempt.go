@@ -138,7 +138,7 @@ func (a *attempt) encode() (wire.Encoded, error) {
 		a.frame.Attempt = a.number
 		body := raw.Body
 		if raw.Model != [2]int{} && !a.model.endpoint.deployment {
-			body = splice(body, raw.Model, a.candidate.Model)
+			body = wire.Splice(body, raw.Model, a.candidate.Model)
 		}
 		return wire.Encoded{Body: body, Header: raw.Header}, nil
 	}
@@ -149,18 +149,6 @@ func (a *attempt) encode() (wire.Encoded, error) {
 	a.req = whole
 	a.stream = !a.dialect.NoStream
 	return a.codec.encode(whole, wire.Target{Candidate: a.candidate, Dialect: a.dialect, Stream: a.stream})
-}
-
-// splice exchanges the model's name in a client's request.
-func splice(body []byte, at [2]int, model string) []byte {
-	name, err := jsontext.AppendQuote(make([]byte, 0, len(body)+len(model)+8), model)
-	if err != nil || string(name) == string(body[at[0]:at[1]]) {
-		return body
-	}
-	out := append(name, make([]byte, at[0])...)
-	copy(out[at[0]:], name)
-	copy(out, body[:at[0]])
-	return append(out, body[at[1]:]...)
 }
 
 // send sends the request and waits for the headers of the response.

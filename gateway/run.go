@@ -1,0 +1,138 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	ninelives "github.com/ninelives-ai/ninelives"
+)
+
+// ending is how a call ended.
+type ending struct {
+	// response is the answer, whole or with its flag; nil if there is none.
+	response *ninelives.Response
+	err      error
+	// gone: the client has left before the end.
+	gone bool
+	// status is what the client was told; 200 once a stream has begun.
+	status int
+	// broke: bytes were out when it failed.
+	broke bool
+	// raw is the answer in one piece, in the provider's own bytes.
+	raw []byte
+	// first is when the first byte of content went out; zero if none did.
+	first time.Time
+}
+
+// watchStream carries out a call whose answer is streamed.
+func (s *stream) run(ctx context.Context, model ninelives.Model, req *ninelives.Request, notice func(ninelives.Notice)) ending {
+	s.start()
+	defer s.stop()
+	var end ending
+	for ev, err := range model.Stream(ctx, req) {
+		if err != nil {
+			end.err = err
+			break
+		}
+		switch e := ev.(type) {
+		case ninelives.Notice:
+			notice(e)
+		case ninelives.Done:
+			end.response = e.Response
+		case *ninelives.Frame:
+		default:
+			if end.first.IsZero() {
+				end.first = time.Now()
+			}
+		}
+		if s.event(ev) != nil {
+			end.gone = true
+			return end
+		}
+	}
+	if ctx.Err() != nil && errors.Is(end.err, context.Canceled) {
+		end.gone = true
+		return end
+	}
+	if resp := flagged(end.err); resp != nil {
+		end.response, end.err = resp, nil
+		if s.event(ninelives.Done{Attempt: -1, Response: resp}) != nil {
+			end.gone = true
+		}
+	}
+	end.status = 200
+	end.broke = end.err != nil && s.out != nil && s.started()
+	return end
+}
+
+// started says that the client has its status.
+func (s *stream) started() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.begun
+}
+
+// runWhole carries out a call whose answer is sent in one piece.
+func runWhole(ctx context.Context, model ninelives.Model, req *ninelives.Request, notice func(ninelives.Notice)) ending {
+	var end ending
+	raw := map[int][]byte{}
+	for ev, err := range model.Stream(ctx, req) {
+		switch e := ev.(type) {
+		case ninelives.Notice:
+			notice(e)
+		case *ninelives.Frame:
+			raw[e.Attempt] = append(raw[e.Attempt], e.Data...)
+		case ninelives.Discard:
+			delete(raw, e.Attempt)
+		case ninelives.Done:
+			end.response = e.Response
+			if r := e.Response; r.Continued == 0 && r.Degraded == "" && !r.OutputDefaulted {
+				end.raw = raw[e.Attempt]
+			}
+		default:
+			if err == nil && end.first.IsZero() {
+				end.first = time.Now()
+			}
+		}
+		if err != nil {
+			end.err = err
+		}
+	}
+	if ctx.Err() != nil && errors.Is(end.err, context.Canceled) {
+		end.gone = true
+	} else if resp := flagged(end.err); resp != nil {
+		end.response, end.err = resp, nil
+	}
+	return end
+}
+
+// flagged is the answer that a failed call comes to where the provider ended it
+// by a reason that every client knows: cut at its limit, filtered. It is passed
+// on with that reason, but no call that is not whole is in it.
+func flagged(err error) *ninelives.Response {
+	var f *ninelives.Fault
+	if !errors.As(err, &f) || f.Partial == nil {
+		return nil
+	}
+	resp := *f.Partial
+	switch {
+	case f.Class == ninelives.ClassTruncated:
+		resp.Finish = ninelives.FinishLength
+	case f.Class == ninelives.ClassContentFilter && resp.Finish == ninelives.FinishContentFilter:
+	case f.Class == ninelives.ClassRefusal && f.Phase == ninelives.PhaseAnswer:
+		resp.Finish = ninelives.FinishRefusal
+	default:
+		return nil
+	}
+	resp.Message.Parts = nil
+	for _, p := range f.Partial.Message.Parts {
+		if c, ok := p.(ninelives.ToolCall); ok && (c.Name == "" || !jsontext.Value(c.Arguments).IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))) {
+			continue
+		}
+		resp.Message.Parts = append(resp.Message.Parts, p)
+	}
+	return &resp
+}

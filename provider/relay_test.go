@@ -1,0 +1,101 @@
+package provider_test
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	ninelives "github.com/ninelives-ai/ninelives"
+	"github.com/ninelives-ai/ninelives/internal/wire"
+	"github.com/ninelives-ai/ninelives/provider"
+)
+
+// relayed sends a client's bytes to a server that answers so, and gives what
+// the server got and what came back, as bytes and as events.
+func relayed(t *testing.T, body, contentType string, answer []string) (got []byte, frames []byte, events []ninelives.Event, err error) {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got, _ = io.ReadAll(r.Body)
+		w.Header().Set("Content-Type", contentType)
+		for _, piece := range answer {
+			_, _ = io.WriteString(w, piece)
+			w.(http.Flusher).Flush()
+		}
+	}))
+	defer server.Close()
+	m, err := provider.Open("served", provider.Provider("test"), provider.BaseURL(server.URL+"/v1"), provider.Key(provider.NewSecret("k")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.(*provider.Model).CloseIdleConnections()
+	head, err := wire.Peek(ninelives.OpenAIChat, []byte(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req := &ninelives.Request{Raw: &ninelives.Raw{Protocol: ninelives.OpenAIChat, Body: []byte(body), Model: head.ModelAt, Stream: head.Stream,
+		Decode: func() (*ninelives.Request, error) { t.Error("the request was read in full"); return &ninelives.Request{}, nil }}}
+	for ev, failure := range m.Stream(t.Context(), req) {
+		if failure != nil {
+			return got, frames, events, failure
+		}
+		if f, ok := ev.(*ninelives.Frame); ok {
+			frames = append(frames, f.Data...)
+			continue
+		}
+		events = append(events, ev)
+	}
+	return got, frames, events, nil
+}
+
+func TestBytesOfTheSameProtocolAreRelayed(t *testing.T) {
+	const ask = `{"model" : "asked", "stream":true,"messages":[{"role":"user","content":"x"}],"unknown":{"kept":[1,2]}}`
+	const first = "\xEF\xBB\xBF: hello\n\ndata: {\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"He\"}}],\"odd\":1}\r\n\r\n: in between\n\n"
+	const second = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"llo\"}}]}\n\ndata: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n"
+	const third = "data: [DONE]\n\n: the end"
+	whole := first + second + third
+	for name, pieces := range map[string][]string{
+		"whole": {whole}, "pieces": {first, second, third}, "bytes": strings.Split(whole, ""),
+	} {
+		got, frames, events, err := relayed(t, ask, "text/event-stream", pieces)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if want := strings.Replace(ask, `"asked"`, `"served"`, 1); string(got) != want {
+			t.Errorf("%s: sent %s, want %s", name, got, want)
+		}
+		if want := strings.TrimSuffix(whole, "the end"); !bytes.HasPrefix(frames, []byte(strings.TrimSuffix(want, ": "))) || !strings.HasPrefix(whole, string(frames)) {
+			t.Errorf("%s: relayed %q, want %q", name, frames, whole)
+		}
+		text := ""
+		for _, ev := range events {
+			if d, ok := ev.(ninelives.TextDelta); ok {
+				text += d.Text
+			}
+		}
+		if text != "Hello" {
+			t.Errorf("%s: read %q", name, text)
+		}
+	}
+}
+
+func TestAWholeAnswerIsRelayedAsItIs(t *testing.T) {
+	const ask = `{"messages":[{"role":"user","content":"x"}],"model":"asked"}`
+	const answer = "{ \"id\":\"1\",\"choices\":[{\"index\":0,\"message\":{\"role\":\"assistant\",\"content\":\"Hello\"},\"finish_reason\":\"stop\"}], \"odd\" : 1 }\n"
+	got, frames, _, err := relayed(t, ask, "application/json", []string{answer})
+	if err != nil || string(frames) != answer || !bytes.Contains(got, []byte(`"model":"served"`)) {
+		t.Errorf("sent %s, relayed %q, %v", got, frames, err)
+	}
+}
+
+// An answer in another form than the client asked for cannot be relayed.
+func TestAnAnswerInTheWrongFormIsNotRelayed(t *testing.T) {
+	const ask = `{"messages":[{"role":"user","content":"x"}],"model":"asked","stream":true}`
+	const answer = `{"id":"1","choices":[{"index":0,"message":{"role":"assistant","content":"Hello"},"finish_reason":"stop"}]}`
+	_, frames, events, err := relayed(t, ask, "application/json", []string{answer})
+	if err != nil || len(frames) > 0 || len(events) != 2 {
+		t.Errorf("relayed %q, events %v, %v", frames, events, err)
+	}
+}
