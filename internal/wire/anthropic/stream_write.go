@@ -63,37 +63,17 @@ func (e *encoder) Fail(dst []byte, f *ninelives.Fault) []byte {
 		return dst
 	}
 	e.ended = true
-	w := e.begin("error")
-	w.Name("error")
-	w.Open('{')
-	w.StringMember("type", errorType(f))
-	w.StringMember("message", f.Message)
-	w.Close('}')
-	if f.RequestID != "" {
-		w.StringMember("request_id", f.RequestID)
-	}
-	return e.flush(dst, "error")
+	return sse.Append(dst, wire.Frame{Event: "error", Data: EncodeError(wire.ErrorOf(f))})
 }
 
-// errorType is the protocol's word for a class. Source: the errors page, 2026.
-func errorType(f *ninelives.Fault) string {
-	switch f.Class {
-	case ninelives.ClassRateLimit:
-		return "rate_limit_error"
-	case ninelives.ClassOverloaded:
-		return "overloaded_error"
-	case ninelives.ClassAuth:
-		return "authentication_error"
-	case ninelives.ClassBilling:
-		return "billing_error"
-	case ninelives.ClassTimeout:
-		return "timeout_error"
-	case ninelives.ClassModelNotFound:
-		return "not_found_error"
-	case ninelives.ClassFormat, ninelives.ClassContextLength, ninelives.ClassContentFilter:
-		return "invalid_request_error"
+// KeepAlive implements wire.Encoder: a ping, which every client of this
+// protocol reads over, before message_start as well.
+func (e *encoder) KeepAlive(dst []byte) []byte {
+	if e.ended {
+		return dst
 	}
-	return "api_error"
+	e.begin("ping")
+	return e.flush(dst, "ping")
 }
 
 // begin starts the data of an event.

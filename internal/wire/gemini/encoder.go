@@ -62,42 +62,18 @@ func (e *encoder) Event(dst []byte, ev ninelives.Event) []byte {
 
 // Fail implements wire.Encoder.
 func (e *encoder) Fail(dst []byte, fault *ninelives.Fault) []byte {
-	code, status := statusOf(fault.Class)
-	message := fault.Message
-	if message == "" {
-		message = string(fault.Class)
-	}
 	e.begin()
-	e.w.Name("error")
-	e.w.Open('{')
-	e.w.IntMember("code", int64(code))
-	e.w.StringMember("message", message)
-	e.w.StringMember("status", status)
-	e.w.Close('}')
+	writeError(&e.w.Writer, wire.ErrorOf(fault))
 	return e.close(e.end(dst))
 }
 
-// statusOf is the API's code and status for a fault.
-//
-// Source: google.rpc.Code and the API's page on errors.
-func statusOf(c ninelives.Class) (code int, status string) {
-	switch c {
-	case ninelives.ClassRateLimit, ninelives.ClassBilling:
-		return 429, "RESOURCE_EXHAUSTED"
-	case ninelives.ClassAuth:
-		return 401, "UNAUTHENTICATED"
-	case ninelives.ClassModelNotFound:
-		return 404, "NOT_FOUND"
-	case ninelives.ClassFormat, ninelives.ClassContextLength, ninelives.ClassContentFilter:
-		return 400, "INVALID_ARGUMENT"
-	case ninelives.ClassTimeout:
-		return 504, "DEADLINE_EXCEEDED"
-	case ninelives.ClassOverloaded, ninelives.ClassNetwork:
-		return 503, "UNAVAILABLE"
-	case ninelives.ClassCanceled:
-		return 499, "CANCELLED"
+// KeepAlive implements wire.Encoder: a comment, or space before the next
+// element of the array.
+func (e *encoder) KeepAlive(dst []byte) []byte {
+	if !e.array {
+		return sse.AppendComment(dst, "keep-alive")
 	}
-	return 500, "INTERNAL"
+	return append(dst, '\n')
 }
 
 // begin begins a chunk; end appends it to dst.

@@ -54,51 +54,13 @@ func (e *ChatEncoder) Event(dst []byte, ev ninelives.Event) []byte {
 	return dst
 }
 
-// KeepAlive appends a sign of life: a comment, which every client of this
-// protocol reads over.
+// KeepAlive implements wire.Encoder: a comment, which every client of this
+// protocol reads over, as they do not with events.
 func (e *ChatEncoder) KeepAlive(dst []byte) []byte { return sse.AppendComment(dst, "keep-alive") }
 
 // Fail implements wire.Encoder.
 func (e *ChatEncoder) Fail(dst []byte, fault *ninelives.Fault) []byte {
-	return sse.Append(dst, wire.Frame{Data: EncodeChatError(fault)})
-}
-
-// EncodeChatError writes a fault as this protocol's error object, in the words
-// that clients know. The message is the fault's own, redacted.
-func EncodeChatError(fault *ninelives.Fault) []byte {
-	words, ok := chatErrorWords[fault.Class]
-	if !ok {
-		words = [2]string{"server_error", string(fault.Class)}
-	}
-	message := fault.Message
-	if message == "" {
-		message = string(fault.Class)
-	}
-	var w rawjson.Writer
-	w.Open('{')
-	w.Name("error")
-	w.Open('{')
-	w.StringMember("message", wire.Redact(message))
-	w.StringMember("type", words[0])
-	w.Name("param")
-	w.Raw([]byte("null"))
-	w.StringMember("code", words[1])
-	w.Close('}')
-	w.Close('}')
-	return w.B
-}
-
-// chatErrorWords are OpenAI's type and code for each class that has them.
-var chatErrorWords = map[ninelives.Class][2]string{
-	ninelives.ClassRateLimit:     {"rate_limit_error", "rate_limit_exceeded"},
-	ninelives.ClassBilling:       {"insufficient_quota", "insufficient_quota"},
-	ninelives.ClassAuth:          {"authentication_error", "invalid_api_key"},
-	ninelives.ClassOverloaded:    {"service_unavailable_error", "server_is_overloaded"},
-	ninelives.ClassTimeout:       {"timeout_error", "timeout"},
-	ninelives.ClassModelNotFound: {"invalid_request_error", "model_not_found"},
-	ninelives.ClassContextLength: {"invalid_request_error", "context_length_exceeded"},
-	ninelives.ClassContentFilter: {"invalid_request_error", "content_filter"},
-	ninelives.ClassFormat:        {"invalid_request_error", "invalid_request"},
+	return sse.Append(dst, wire.Frame{Data: EncodeError(wire.ErrorOf(fault))})
 }
 
 // chatPlaces are where the objects of a chunk begin.

@@ -68,8 +68,8 @@ func (e *ResponsesEncoder) Event(dst []byte, ev ninelives.Event) []byte {
 	return dst
 }
 
-// KeepAlive appends a sign of life that every client of this protocol takes:
-// the event that says that the answer is being made, once more.
+// KeepAlive implements wire.Encoder: the event that says that the answer is
+// being made, once more. Some clients do not count a comment.
 func (e *ResponsesEncoder) KeepAlive(dst []byte) []byte {
 	if !e.started {
 		return e.start(dst, e.head(nil))
@@ -81,10 +81,7 @@ func (e *ResponsesEncoder) KeepAlive(dst []byte) []byte {
 // only the failed response.
 func (e *ResponsesEncoder) Fail(dst []byte, fault *ninelives.Fault) []byte {
 	dst = e.start(dst, e.head(nil))
-	code, message := responsesErrorCode(fault), fault.Message
-	if message == "" {
-		message = string(fault.Class)
-	}
+	code, message := responsesErrorCode(fault), wire.ErrorOf(fault).Text()
 	w := e.begin("error")
 	w.StringMember("code", code)
 	w.StringMember("message", message)
