@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 
 	ninelives "github.com/ninelives-ai/ninelives"
@@ -79,16 +80,7 @@ func Splice(body []byte, at [2]int, model string) []byte {
 	if at[0] >= at[1] || at[1] > len(body) || rawjson.Is(body[at[0]:at[1]], model) {
 		return body
 	}
-	w := rawjson.Writer{B: make([]byte, 0, len(body)+len(model)+8)}
-	w.B = append(w.B, body[:at[0]]...)
-	w.B = append(w.B, quoted(model)...)
-	return append(w.B, body[at[1]:]...)
-}
-
-func quoted(s string) []byte {
-	var w rawjson.Writer
-	w.String(s)
-	return w.B
+	return slices.Concat(body[:at[0]], rawjson.Quote(model), body[at[1]:])
 }
 
 // peeker reads one body.

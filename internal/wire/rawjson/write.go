@@ -75,6 +75,13 @@ func (w *Writer) Bool(v bool) {
 	w.B = strconv.AppendBool(w.B, v)
 }
 
+// Quote gives s as a JSON string.
+func Quote(s string) []byte {
+	var w Writer
+	w.String(s)
+	return w.B
+}
+
 // StringMember, IntMember, BoolMember, FloatMember and RawMember write a whole member.
 func (w *Writer) StringMember(name, v string) { w.Name(name); w.String(v) }
 
