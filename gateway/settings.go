@@ -87,6 +87,9 @@ const (
 type CacheSettings struct {
 	Entries int
 	TTL     time.Duration // 0 means 1 h
+	// Shared lets one client's answers serve the others; otherwise each client
+	// key is answered from its own alone.
+	Shared bool
 }
 
 // Key is a client that may ask.
