@@ -23,6 +23,7 @@ type Healed struct {
 	deadline    time.Duration
 	hedge       time.Duration
 	health      *Health
+	priority    int
 	lessons     *lessons
 	substitutes []Substitute
 	observe     func(ninelives.Notice)
@@ -72,6 +73,7 @@ func New(primary ninelives.Model, opts ...Option) *Healed {
 	if h.health == nil {
 		h.health = NewHealth(h.policy)
 	}
+	h.health = h.health.at(h.priority)
 	h.lessons = h.health.lessons
 	if h.swaps = swaps(h.links); !h.swaps {
 		h.links = h.chain()

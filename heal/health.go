@@ -61,7 +61,8 @@ import (
 // one after the other over Ramp.Over.
 //
 // Beside the state, Health keeps each candidate's concurrency (Limit: so many
-// attempts at a time, a short queue) and its retry budget (RetryBudget).
+// attempts at a time, a short queue by priority) and its retry budget
+// (RetryBudget).
 //
 // Every decision is a method on a small value that is given the time (rest,
 // breaker, probe, ramp, retries); Health locks, applies them and tells
@@ -69,7 +70,8 @@ import (
 // long a call has queued.
 type Health struct {
 	*book
-	route string
+	route    string
+	priority int // of the calls that come this way
 }
 
 // book is what all routes of one Health share.
@@ -118,6 +120,14 @@ func NewHealth(p *Policy) *Health {
 // of other routes, while keys, accounts and hosts are shared. The record made
 // by NewHealth is the route "".
 func (h *Health) Route(name string) *Health { return &Health{book: h.book, route: name} }
+
+// at gives a view of the same route for calls of a priority.
+func (h *Health) at(priority int) *Health {
+	if h.priority == priority {
+		return h
+	}
+	return &Health{book: h.book, route: h.route, priority: priority}
+}
 
 // OnChange sets the function that is told of every change, after the fact and
 // without a lock held; calls may come from several goroutines at once.
@@ -261,14 +271,14 @@ func (b *book) rate(route string) *window {
 	return w
 }
 
-func (b *book) standingAt(places *[scopes]*place, l *limit, rate *window, now time.Time) Standing {
+func (h *Health) standingAt(places *[scopes]*place, l *limit, rate *window, now time.Time) Standing {
 	s := Standing{State: StateHealthy, Share: 1}
 	for _, p := range places {
 		if p != nil && (p.rest.resting(now) || !p.returned().IsZero()) {
-			s = s.and(p.standing(now, b.policy, rate.rate(now)))
+			s = s.and(p.standing(now, h.policy, rate.rate(now)))
 		}
 	}
-	s.Full = l != nil && l.full(b.policy.Limit)
+	s.Full = l != nil && l.full(h.policy.Limit, h.priority)
 	return s
 }
 

@@ -48,10 +48,10 @@ func (h *Health) enter(ctx context.Context, c ninelives.Candidate, now time.Time
 		}
 		changes = pass.takeProbes(now)
 	}
-	if !e.limit.take(h.policy.Limit) {
+	if !e.limit.take(h.policy.Limit, h.priority) {
 		var w *waiter
 		if !how.atOnce {
-			w = e.limit.line(h.policy.Limit)
+			w = e.limit.line(h.policy.Limit, h.priority, now)
 		}
 		if w == nil {
 			pass.giveProbesBack(now)
@@ -70,7 +70,7 @@ func (h *Health) enter(ctx context.Context, c ninelives.Candidate, now time.Time
 			err = ErrRetryBudget
 		}
 		if err != nil {
-			e.limit.abandon(w)
+			e.limit.abandon(h.policy.Limit, w)
 			h.unlockAndTell(pass.giveProbesBack(now))
 			return nil, err
 		}
@@ -93,7 +93,7 @@ func (p *pass) leave(v Verdict) {
 		return
 	}
 	p.left = true
-	e.limit.give()
+	e.limit.give(h.policy.Limit, h.priority)
 	e.retries = e.retries.leave(p.retry)
 	var changes []HealthChange
 	for i, at := range e.places {

@@ -6,59 +6,113 @@ import (
 	"time"
 )
 
-// limit is the concurrency of one candidate: places and a queue, first come
-// first served.
+// limit is the concurrency of one candidate: places and a queue. Calls have a
+// priority, 0 unless they say otherwise, and two rules keep work that can wait
+// (a negative one) and people who cannot from starving each other:
+//
+//   - Calls below 0 hold at most three quarters of the places, and of the queue,
+//     but always one; the others may hold all. So there is room for a person
+//     however much batch work comes.
+//   - The queue goes by priority, and first come first served within one. Each
+//     step of priority is worth half of Limit.Wait: who has waited so much longer
+//     goes before a call that is one step above.
 type limit struct {
 	inFlight int
-	queue    []*waiter
+	below    int       // of them below 0
+	queue    []*waiter // the next in front
 }
 
 // waiter is a call in the queue. place is closed when it is given a place.
-type waiter struct{ place chan struct{} }
+type waiter struct {
+	place    chan struct{}
+	priority int
+	rank     time.Time // the earlier goes first
+}
+
+// share is how much of n calls of a priority may hold in all.
+func share(n, priority int) int {
+	if priority >= 0 {
+		return n
+	}
+	return min(n, max(1, n*3/4))
+}
+
+// room says that there is a place for a call of this priority.
+func (l *limit) room(policy Limit, priority int) bool {
+	return policy.InFlight <= 0 || l.inFlight < policy.InFlight &&
+		(priority >= 0 || l.below < share(policy.InFlight, priority))
+}
+
+// queues says that there is room in the queue for a call of this priority.
+func (l *limit) queues(policy Limit, priority int) bool {
+	if len(l.queue) >= policy.Queue {
+		return false
+	}
+	below := 0
+	for _, w := range l.queue {
+		if w.priority < 0 {
+			below++
+		}
+	}
+	return priority >= 0 || below < share(policy.Queue, priority)
+}
 
 // full says that a call would find neither a place nor room in the queue.
-func (l *limit) full(policy Limit) bool {
-	return policy.InFlight > 0 && l.inFlight >= policy.InFlight && len(l.queue) >= policy.Queue
+func (l *limit) full(policy Limit, priority int) bool {
+	return !l.room(policy, priority) && !l.queues(policy, priority)
 }
 
 // take takes a free place.
-func (l *limit) take(policy Limit) bool {
-	if policy.InFlight > 0 && l.inFlight >= policy.InFlight {
+func (l *limit) take(policy Limit, priority int) bool {
+	if !l.room(policy, priority) {
 		return false
 	}
-	l.inFlight++
+	l.count(priority, 1)
 	return true
 }
 
+func (l *limit) count(priority, n int) {
+	l.inFlight += n
+	if priority < 0 {
+		l.below += n
+	}
+}
+
 // line queues up; nil if there is no room.
-func (l *limit) line(policy Limit) *waiter {
-	if len(l.queue) >= policy.Queue {
+func (l *limit) line(policy Limit, priority int, now time.Time) *waiter {
+	if !l.queues(policy, priority) {
 		return nil
 	}
-	w := &waiter{place: make(chan struct{})}
-	l.queue = append(l.queue, w)
+	w := &waiter{place: make(chan struct{}), priority: priority, rank: now.Add(-time.Duration(priority) * (policy.Wait / 2))}
+	i := len(l.queue)
+	for i > 0 && w.rank.Before(l.queue[i-1].rank) {
+		i--
+	}
+	l.queue = slices.Insert(l.queue, i, w)
 	return w
 }
 
-// give hands the place to the first in the queue, or frees it.
-func (l *limit) give() {
-	if len(l.queue) == 0 {
-		l.inFlight--
-		return
+// give frees the place of a call of this priority, for the first in the queue
+// that may have it.
+func (l *limit) give(policy Limit, priority int) {
+	l.count(priority, -1)
+	for i, w := range l.queue {
+		if l.take(policy, w.priority) {
+			l.queue = slices.Delete(l.queue, i, i+1)
+			close(w.place)
+			return
+		}
 	}
-	w := l.queue[0]
-	l.queue = slices.Delete(l.queue, 0, 1)
-	close(w.place)
 }
 
 // abandon takes a call that does not go on out of the queue, or hands on the
 // place that it was given.
-func (l *limit) abandon(w *waiter) {
+func (l *limit) abandon(policy Limit, w *waiter) {
 	if i := slices.Index(l.queue, w); i >= 0 {
 		l.queue = slices.Delete(l.queue, i, i+1)
 		return
 	}
-	l.give()
+	l.give(policy, w.priority)
 }
 
 // wait waits for the place, at most so long, and tells how long it took.

@@ -73,3 +73,12 @@ func SharedHealth(health *Health) Option {
 func Named(name string) Option {
 	return func(h *Healed) { h.name = name }
 }
+
+// Priority says who goes first where calls queue for a candidate: the higher.
+// A step is worth half of Limit.Wait, so that nobody waits for ever behind those
+// who come later. The default is 0; calls below that (batch work) never hold
+// more than three quarters of a candidate's places, which leaves some to those
+// who watch. It counts between -1000 and 1000.
+func Priority(n int) Option {
+	return func(h *Healed) { h.priority = max(-1000, min(n, 1000)) }
+}

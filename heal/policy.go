@@ -188,7 +188,8 @@ type RetryBudget struct {
 }
 
 // Limit bounds the concurrent attempts per candidate; Queue more may wait for
-// at most Wait. Zero InFlight means no limit.
+// at most Wait, by priority. Zero InFlight means no limit. Calls below priority
+// 0 get three quarters of both at most.
 type Limit struct {
 	InFlight int
 	Queue    int
