@@ -81,6 +81,7 @@ type book struct {
 	mu       sync.Mutex
 	places   map[placeID]*place
 	entries  map[entryID]*entry
+	limits   map[entryID]*limit // by candidate, whatever the route
 	rates    map[string]*window // attempts by route
 	onChange func(HealthChange)
 
@@ -94,7 +95,7 @@ type entry struct {
 	candidate ninelives.Candidate
 	places    [scopes]*place
 	rate      *window // attempts of the route
-	limit     limit
+	limit     *limit
 	retries   retries
 }
 
@@ -111,14 +112,15 @@ func NewHealth(p *Policy) *Health {
 		policy:  p,
 		places:  map[placeID]*place{},
 		entries: map[entryID]*entry{},
+		limits:  map[entryID]*limit{},
 		rates:   map[string]*window{},
 		lessons: newLessons(),
 	}}
 }
 
 // Route gives a view of the same record in which models stand apart from those
-// of other routes, while keys, accounts and hosts are shared. The record made
-// by NewHealth is the route "".
+// of other routes, while keys, accounts, hosts and the candidates' concurrency
+// are shared. The record made by NewHealth is the route "".
 func (h *Health) Route(name string) *Health { return &Health{book: h.book, route: name} }
 
 // at gives a view of the same route for calls of a priority.
@@ -203,7 +205,7 @@ func (h *Health) Snapshot(now time.Time) []CandidateHealth {
 		rows = append(rows, CandidateHealth{
 			Route:     e.route,
 			Candidate: e.candidate,
-			Standing:  h.standingAt(&e.places, &e.limit, e.rate, now),
+			Standing:  h.standingAt(&e.places, e.limit, e.rate, now),
 			InFlight:  e.limit.inFlight,
 			Queued:    len(e.limit.queue),
 			Calls:     ok + failed,
@@ -235,7 +237,7 @@ func (h *Health) entry(c ninelives.Candidate) *entry {
 	id := h.entryID(c)
 	e := h.entries[id]
 	if e == nil {
-		e = &entry{route: h.route, candidate: c, rate: h.rate(h.route)}
+		e = &entry{route: h.route, candidate: c, rate: h.rate(h.route), limit: h.limit(id)}
 		for i, id := range h.placeIDs(c) {
 			p := h.places[id]
 			if p == nil {
@@ -252,13 +254,26 @@ func (h *Health) entry(c ninelives.Candidate) *entry {
 // standing looks at places that may be known through other candidates only.
 func (h *Health) standing(c ninelives.Candidate, now time.Time) Standing {
 	if e := h.entries[h.entryID(c)]; e != nil {
-		return h.standingAt(&e.places, &e.limit, e.rate, now)
+		return h.standingAt(&e.places, e.limit, e.rate, now)
 	}
 	var places [scopes]*place
 	for i, id := range h.placeIDs(c) {
 		places[i] = h.places[id]
 	}
-	return h.standingAt(&places, nil, h.rate(h.route), now)
+	id := h.entryID(c)
+	id.route = ""
+	return h.standingAt(&places, h.limits[id], h.rate(h.route), now)
+}
+
+// limit is the concurrency of a candidate, which its routes share.
+func (b *book) limit(id entryID) *limit {
+	id.route = ""
+	l := b.limits[id]
+	if l == nil {
+		l = &limit{}
+		b.limits[id] = l
+	}
+	return l
 }
 
 // rate is the load of a route.

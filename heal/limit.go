@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// limit is the concurrency of one candidate: places and a queue. Calls have a
+// limit is the concurrency of one candidate, for all routes together: places and
+// a queue. Calls have a
 // priority, 0 unless they say otherwise, and two rules keep work that can wait
 // (a negative one) and people who cannot from starving each other:
 //

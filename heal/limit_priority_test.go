@@ -249,6 +249,26 @@ func TestAModelsPriorityIsThatOfItsCalls(t *testing.T) {
 	})
 }
 
+// The places are the candidate's: a route for batch work beside one for people
+// has no others.
+func TestRoutesShareACandidatesPlaces(t *testing.T) {
+	atCounter(t, Limit{InFlight: 4, Queue: 0, Wait: time.Second}, func(w *counter) {
+		batch := &counter{t: w.t, health: w.health.Route("batch")}
+		for range 3 {
+			defer batch.hold(-1)(canceledAt(time.Now()))
+		}
+		if !batch.full(-1) {
+			t.Error("batch work is at its limit")
+		}
+		defer w.hold(0)(canceledAt(time.Now()))
+		for _, route := range []string{"", "batch", "never asked"} {
+			if !w.health.Route(route).Standing(patient, time.Now()).Full {
+				t.Errorf("route %q does not see that the candidate is full", route)
+			}
+		}
+	})
+}
+
 // Whatever comes and goes: no place is lost or given twice, batch work keeps to
 // its share, and nobody waits while there is a place for him.
 func TestPlacesAreNeitherLostNorGivenTwice(t *testing.T) {
