@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptrace"
+	"net/url"
 	"strings"
 	"time"
 
@@ -38,6 +39,7 @@ type attempt struct {
 	stream    bool
 	raw       *ninelives.Raw  // sent as it is; nil where the request was written here
 	frame     ninelives.Frame // of the answer, given again and again
+	target    *url.URL        // nil for the protocol's calls
 	path      string
 	left      bool // the consumer has left
 	gap       gap
@@ -153,7 +155,10 @@ func (a *attempt) encode() (wire.Encoded, error) {
 
 // send sends the request and waits for the headers of the response.
 func (a *attempt) send(encoded wire.Encoded, hold *dialing) (*http.Response, error) {
-	target := a.model.endpoint.url(a.stream)
+	target := a.target
+	if target == nil {
+		target = a.model.endpoint.url(a.stream)
+	}
 	if a.raw != nil && a.raw.Query != "" && target.RawQuery == "" {
 		target.RawQuery = a.raw.Query
 	}

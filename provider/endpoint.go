@@ -21,7 +21,7 @@ type endpoint struct {
 }
 
 // The last parts of the paths that people copy into a base URL.
-var endpointPaths = []string{"/chat/completions", "/responses", "/messages", "/completions"}
+var endpointPaths = []string{"/chat/completions", "/responses", "/messages", "/completions", "/embeddings"}
 
 // parseBase reads a base URL and takes off what does not belong to it.
 func parseBase(text string) (*url.URL, error) {
@@ -63,6 +63,18 @@ func (e endpoint) url(stream bool) *url.URL {
 	default:
 		u.Path = e.openAI() + "/chat/completions"
 	}
+	return &u
+}
+
+// embedURL is the address of a request for the vectors of so many texts.
+func (e endpoint) embedURL(texts int) *url.URL {
+	u := *e.base
+	if e.protocol == ninelives.Gemini {
+		u.RawPath = versioned(u.Path, "/v1beta") + gemini.EmbedPath(e.model, texts)
+		u.Path, _ = url.PathUnescape(u.RawPath)
+		return &u
+	}
+	u.Path = e.openAI() + "/embeddings"
 	return &u
 }
 
