@@ -2,8 +2,8 @@ package journal
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,68 +17,34 @@ import (
 type Call struct {
 	// Source names the face that took the input ("ask", "gateway").
 	Source string `json:"source,omitzero"`
-	// Request is the input.
+	// Request is the input, and Raw the input in a client's own bytes. Either
+	// may be nil.
 	Request *ninelives.Request `json:"request,omitzero"`
+	Raw     *RawCall           `json:"-"`
+	// Title is a line for lists; empty means the beginning of what the user of
+	// Request said last. It goes when the content goes.
+	Title string `json:"-"`
 	// Labels are what the face needs to take the call up again (preset, model
-	// names, directory), as it likes. They must hold no credentials.
+	// names, directory), as it likes. They must hold no credentials. They are no
+	// content: they are neither encrypted nor removed with it.
 	Labels map[string]string `json:"labels,omitzero"`
+	// Client is the name of the client's key, Repeat the client's own key
+	// against repetitions (Idempotency-Key), Public the id of the answer that it
+	// is going to see; each is empty if there is none.
+	Client string `json:"-"`
+	Repeat string `json:"-"`
+	Public string `json:"-"`
 	// Resumes is the id of the call that this one takes up; empty if none. The
 	// other must have failed or been interrupted, and be taken up only once.
 	Resumes string `json:"resumes,omitzero"`
 }
 
-// Outcome is how a call ended.
-type Outcome struct {
-	// Response is the accepted answer; nil if there is none.
-	Response *ninelives.Response `json:"response,omitzero"`
-	// Fault is the last failure, and Error the whole story in a line; both are
-	// zero if there is a Response.
-	Fault *ninelives.Fault `json:"fault,omitzero"`
-	Error string           `json:"error,omitzero"`
-}
-
-// OutcomeOf is the outcome of a call that returned so.
-func OutcomeOf(resp *ninelives.Response, err error) Outcome {
-	if err == nil {
-		return Outcome{Response: resp}
-	}
-	o := Outcome{Error: err.Error()}
-	errors.As(err, &o.Fault)
-	if o.Fault == nil && errors.Is(err, context.Canceled) {
-		o.Fault = &ninelives.Fault{Class: ninelives.ClassCanceled, Message: err.Error()}
-	}
-	return o
-}
-
-// state is the state of a call that ended so.
-func (o Outcome) state() (State, ninelives.Class) {
-	switch {
-	case o.Response != nil:
-		return StateComplete, ""
-	case o.Fault == nil:
-		return StateFailed, ninelives.ClassUnknown
-	case o.Fault.Class == ninelives.ClassCanceled:
-		return StateCanceled, o.Fault.Class
-	}
-	return StateFailed, o.Fault.Class
-}
-
 // The kinds of events of a call.
 const (
-	eventCall    = "call"    // Call
-	eventNotice  = "notice"  // ninelives.Notice
-	eventResumed = "resumed" // resumed
-	eventEnd     = "end"     // Outcome
-)
-
-type (
-	begun struct {
-		Call
-		Owner string `json:"owner"`
-	}
-	resumed struct {
-		By string `json:"by"`
-	}
+	eventCall    = "call"    // callHead, callContent
+	eventNotice  = "notice"  // mark, ninelives.Notice
+	eventResumed = "resumed" // resumed, as JSON alone
+	eventEnd     = "end"     // endHead, endContent
 )
 
 // form is how events are written: any text is taken.
@@ -98,33 +64,73 @@ func (j *Journal) Begin(ctx context.Context, c Call) (id string, err error) {
 		}
 		c.Resumes = s.ID
 	}
-	data, err := json.Marshal(begun{c, j.owners.self}, form)
-	if err != nil {
-		return "", fmt.Errorf("the call cannot be recorded: %w", err)
-	}
 	labels, err := json.Marshal(c.Labels, form)
 	if err != nil {
 		return "", fmt.Errorf("the labels of the call cannot be recorded: %w", err)
 	}
-	title := title(c.Request)
 	now := time.Now()
 	id = j.ids.next(now)
+	e, err := j.asked(id, now, &c)
+	if err != nil {
+		return "", fmt.Errorf("the call cannot be recorded: %w", err)
+	}
+	title := c.Title
+	if j.sealer != nil {
+		title = ""
+	}
 	err = j.commit(ctx, &write{call: id, do: func(w *writer) error {
 		if c.Resumes != "" {
 			if err := w.resume(c.Resumes, id, now); err != nil {
 				return err
 			}
 		}
-		if err := w.run(w.insertStream, id, j.owners.self, c.Source, title, string(labels), now.UnixMilli(), c.Resumes); err != nil {
+		if err := w.run(w.insertStream, id, j.owners.self, c.Source, title, string(labels), now.UnixMilli(), c.Resumes, c.Client, c.Repeat, c.Public); err != nil {
 			return err
 		}
-		return w.append(event{stream: id, seq: 1, at: now, kind: eventCall, data: data})
+		if err := w.append(e); err != nil {
+			return err
+		}
+		w.opened(e)
+		return nil
 	}})
 	if err != nil {
 		return "", err
 	}
 	j.at("begun")
 	return id, nil
+}
+
+// asked is the first event of a call. It completes the call by its title.
+func (j *Journal) asked(id string, now time.Time, c *Call) (event, error) {
+	if c.Title == "" {
+		c.Title = title(c.Request)
+	}
+	c.Title = oneLine(c.Title)
+	head := callHead{Source: c.Source, Labels: c.Labels, Client: c.Client, Repeat: c.Repeat, Public: c.Public, Resumes: c.Resumes, Owner: j.owners.self}
+	content := callContent{Title: c.Title, Request: c.Request}
+	var body []byte
+	if r := c.Raw; r != nil {
+		content.Raw, content.Protocol, content.Path, content.Header = true, r.Protocol, r.Path, public(r.Header)
+		body = r.Body
+	}
+	e, err := j.seal(id, eventCall, now, &head, &head.mark, &content, body)
+	e.seq = 1
+	return e, err
+}
+
+// public leaves out the header fields that may hold a credential.
+func public(header map[string]string) map[string]string {
+	kept := make(map[string]string, len(header))
+	for name, value := range header {
+		low := strings.ToLower(name)
+		if !slices.ContainsFunc([]string{"auth", "cookie", "key", "token", "secret", "password", "credential"}, func(s string) bool { return strings.Contains(low, s) }) {
+			kept[name] = value
+		}
+	}
+	if len(kept) == 0 {
+		return nil
+	}
+	return kept
 }
 
 // resume marks a call as taken up, which happens once.
@@ -153,16 +159,17 @@ func (w *writer) resume(id, by string, now time.Time) error {
 // the end of its call. If it cannot be written, End says so; one that comes
 // after the end is dropped.
 func (j *Journal) Note(ctx context.Context, id string, n ninelives.Notice) error {
-	data, err := json.Marshal(n, form)
+	now := time.Now()
+	var m mark
+	e, err := j.seal(id, eventNotice, now, &m, &m, n, nil)
 	if err != nil {
 		return fmt.Errorf("the notice cannot be recorded: %w", err)
 	}
-	now := time.Now()
 	return j.enqueue(ctx, &write{call: id, do: func(w *writer) error {
 		if err := w.open(id); err != nil {
 			return err
 		}
-		return w.append(event{stream: id, at: now, kind: eventNotice, data: data})
+		return w.append(e)
 	}})
 }
 
@@ -173,24 +180,39 @@ func (j *Journal) Note(ctx context.Context, id string, n ninelives.Notice) error
 // An end is worth recording although the caller has gone: give a context that
 // outlives it.
 func (j *Journal) End(ctx context.Context, id string, o Outcome) error {
-	data, err := json.Marshal(o, form)
-	if err != nil {
-		return fmt.Errorf("the outcome cannot be recorded: %w", err)
-	}
-	state, reason := o.state()
-	now := time.Now()
-	err = j.commit(ctx, &write{call: id, do: func(w *writer) error {
-		if err := w.open(id); err != nil {
-			return err
-		}
-		if err := w.append(event{stream: id, at: now, kind: eventEnd, data: data}); err != nil {
-			return err
-		}
-		return w.run(w.endStream, id, now.UnixMilli(), string(state), string(reason))
-	}})
+	w, err := j.over(id, o)
 	if err != nil {
 		return err
 	}
+	if err := j.commit(ctx, w); err != nil {
+		return err
+	}
+	return j.ended(id)
+}
+
+// EndLater is End for those who do not wait for the disk: it returns when the
+// end is queued, which takes a moment only where hundreds of writes are, and it
+// is written with the next transaction. Then told, unless nil, is called with
+// what End would have returned; it must return at once. Close writes what is
+// queued.
+func (j *Journal) EndLater(ctx context.Context, id string, o Outcome, told func(error)) error {
+	w, err := j.over(id, o)
+	if err != nil {
+		return err
+	}
+	w.told = func(err error) {
+		if err == nil {
+			err = j.ended(id)
+		}
+		if told != nil {
+			told(err)
+		}
+	}
+	return j.enqueue(ctx, w)
+}
+
+// ended says after the end which notes were lost.
+func (j *Journal) ended(id string) error {
 	j.at("ended")
 	j.lostMu.Lock()
 	lost := j.lost[id]
@@ -200,6 +222,50 @@ func (j *Journal) End(ctx context.Context, id string, o Outcome) error {
 		return fmt.Errorf("the end of %s is recorded, but not every step before it: %w", id, lost)
 	}
 	return nil
+}
+
+// over is the write that ends a call.
+func (j *Journal) over(id string, o Outcome) (*write, error) {
+	now := time.Now()
+	head := endHead{Status: o.Status, Public: o.Public, Attempts: stored(o.Attempts), Usage: o.Usage, Cost: o.Cost, Estimated: o.Estimated}
+	head.State, head.Reason = o.state()
+	content := endContent{Response: o.Response, Fault: o.Fault, Error: o.Error, Partial: o.Partial, Raw: o.Raw != nil}
+	if o.Forget {
+		content, o.Raw = endContent{}, nil
+	}
+	e, err := j.seal(id, eventEnd, now, &head, &head.mark, &content, o.Raw)
+	if err == nil && o.Forget {
+		e, err = e.stripped(true, now)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the outcome cannot be recorded: %w", err)
+	}
+	return &write{call: id, do: func(w *writer) error {
+		ours, err := w.changes(w.endStream, id, now.UnixMilli(), string(head.State), string(head.Reason), o.Cost, o.tokens(), o.Public)
+		if err != nil {
+			return err
+		}
+		if !ours {
+			if err := w.open(id); err != nil {
+				return err
+			}
+		}
+		first, only := w.first(id)
+		if err := w.append(e); err != nil {
+			return err
+		}
+		w.over(id)
+		switch {
+		case !o.Forget:
+			return nil
+		case !only:
+			return w.strip(id, now)
+		}
+		if err := w.replace(first, true, now); err != nil {
+			return err
+		}
+		return w.run(w.bareStream, id, now.UnixMilli())
+	}}, nil
 }
 
 // maxTitle is the length of a title in characters.

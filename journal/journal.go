@@ -20,9 +20,11 @@
 // process a small part of one per call. Any number of processes may use the
 // same file at once.
 //
-// Nothing that is recorded is ever rewritten, and everything is read back as
+// Nothing that is recorded is ever rewritten, only removed where that is asked
+// for ([Journal.Prune]), and everything is read back as
 // it was written: what a disk or a hand has changed is found by its checksum,
-// left out and reported. Requests hold no credentials, so none are stored.
+// left out and reported. Requests hold no credentials, so none are stored; what
+// is said in calls can be encrypted ([Options]).
 package journal
 
 import (
@@ -52,6 +54,9 @@ var (
 	ErrResumed = errors.New("this call was taken up already")
 	// ErrComplete: the call was answered; there is nothing to take up.
 	ErrComplete = errors.New("this call is complete")
+	// ErrFull: there is no space left. What was recorded is safe, and the next
+	// write succeeds when there is space again.
+	ErrFull = errors.New("the disk is full")
 	// ErrTaken: the session is held by a living process.
 	ErrTaken = errors.New("it is in use")
 	// ErrReplaced: somebody else has taken the session, or added to it; nothing
@@ -66,6 +71,8 @@ type Journal struct {
 	ids     ids
 	readers *sql.DB
 	blobs   *Blobs
+	keys    *keyring
+	sealer  *sealer // nil: contents are not sealed
 
 	mu     sync.RWMutex // held for reading while something is queued
 	closed bool
@@ -82,12 +89,31 @@ type Journal struct {
 // Open opens the journal at path, and makes it, with its directories, where it
 // does not exist: readable by its owner alone. An error is one line that says
 // what is wrong and what to do.
-func Open(path string) (*Journal, error) { return OpenObserved(path, nil) }
+func Open(path string) (*Journal, error) { return OpenWith(path, Options{}) }
+
+// Options say how a journal is opened.
+type Options struct {
+	// Key encrypts what is asked and answered from now on: 32 bytes in
+	// hexadecimal or base64, or a passphrase of 12 characters or more, which
+	// takes some 0.2 s to stretch. Empty means that nothing is encrypted. What
+	// is written already stays as it is, and is read as before.
+	Key string
+	// Former are keys that were used before: they are read with.
+	Former []string
+	// Point is told of every point of a write: see OpenObserved.
+	Point func(where string)
+}
 
 // OpenObserved is Open for crash tests: point is told of every point of a
 // write, of calls, sessions and blobs, before which and after which a process
 // may die. It is called by several goroutines.
 func OpenObserved(path string, point func(where string)) (*Journal, error) {
+	return OpenWith(path, Options{Point: point})
+}
+
+// OpenWith is Open with options.
+func OpenWith(path string, o Options) (*Journal, error) {
+	point := o.Point
 	if point == nil {
 		point = func(string) {}
 	}
@@ -118,6 +144,14 @@ func OpenObserved(path string, point func(where string)) (*Journal, error) {
 		at:      point,
 	}
 	j.blobs = newBlobs(path, owners, point)
+	j.keys = &keyring{db: readers, known: map[string]*sealer{}}
+	if o.Key != "" {
+		j.keys.secrets = []string{o.Key}
+		if j.sealer, err = j.keys.own(context.Background(), db); err != nil {
+			return nil, explain(path, errors.Join(err, readers.Close(), w.close(), owners.leave()))
+		}
+	}
+	j.keys.secrets = append(j.keys.secrets, o.Former...)
 	go func() {
 		defer close(j.gone)
 		j.write(w)

@@ -497,6 +497,9 @@ func TestNoCredentialIsWithinReach(t *testing.T) {
 			for i := range typ.NumField() {
 				f := typ.Field(i)
 				text := f.Type.Kind() == reflect.String || f.Type.Kind() == reflect.Map || f.Type.Kind() == reflect.Slice
+				if f.Tag.Get("json") == "-" || typ == reflect.TypeFor[callContent]() && f.Name == "Header" {
+					continue // not written, or not with what sounds like a credential: see TestACallInAClientsOwnBytesIsReadBackAsItWas
+				}
 				if name := strings.ToLower(f.Name); slices.Contains([]string{"key", "apikey", "token", "header", "headers", "authorization", "credential", "credentials", "secret"}, name) && text {
 					t.Errorf("%s.%s sounds like a credential", path, f.Name)
 				}
@@ -504,9 +507,11 @@ func TestNoCredentialIsWithinReach(t *testing.T) {
 			}
 		}
 	}
-	walk(reflect.TypeFor[begun](), "Call")
+	walk(reflect.TypeFor[callHead](), "Call")
+	walk(reflect.TypeFor[callContent](), "Call")
 	walk(reflect.TypeFor[ninelives.Notice](), "Notice")
-	walk(reflect.TypeFor[Outcome](), "Outcome")
+	walk(reflect.TypeFor[endHead](), "Outcome")
+	walk(reflect.TypeFor[endContent](), "Outcome")
 	for _, p := range []ninelives.Part{ninelives.Text{}, ninelives.Image{}, ninelives.File{}, ninelives.ToolCall{}, ninelives.ToolResult{}, ninelives.Reasoning{}, ninelives.Refusal{}, ninelives.Opaque{}} {
 		walk(reflect.TypeOf(p), "Part")
 	}

@@ -23,9 +23,12 @@ var migrations embed.FS
 
 const (
 	// schemaVersion is the number of the newest migration.
-	schemaVersion = 2
+	schemaVersion = 3
 	// applicationID marks a database as a journal ("9lvs").
 	applicationID = 0x396c7673
+	// autoVacuum is SQLite's number for a file that can give its free pages back
+	// a few at a time.
+	autoVacuum = 2
 	// patience is how long another process is waited for.
 	patience = 5 * time.Second
 )
@@ -44,6 +47,7 @@ func source(path string, pragmas ...string) string {
 		fmt.Sprintf("busy_timeout(%d)", patience.Milliseconds()),
 		"synchronous(FULL)",
 		"fullfsync(1)",
+		"secure_delete(1)", // what is removed is not left in free pages
 	}, pragmas...)}
 	path = filepath.ToSlash(path)
 	if !strings.HasPrefix(path, "/") {
@@ -113,7 +117,7 @@ func migrate(db *sql.DB, at func(string)) error {
 		return errNotJournal
 	default:
 		// The log keeps readers and the writer out of each other's way.
-		if _, err := db.Exec(fmt.Sprintf(`PRAGMA journal_mode = WAL; PRAGMA application_id = %d`, applicationID)); err != nil {
+		if _, err := db.Exec(fmt.Sprintf(`PRAGMA auto_vacuum = %d; PRAGMA journal_mode = WAL; PRAGMA application_id = %d`, autoVacuum, applicationID)); err != nil {
 			return err
 		}
 	}
@@ -144,13 +148,14 @@ func migrate(db *sql.DB, at func(string)) error {
 
 // The codes of SQLite that have an explanation.
 const (
-	sqliteBusy     = 5
-	sqliteReadOnly = 8
-	sqliteIOErr    = 10
-	sqliteCorrupt  = 11
-	sqliteFull     = 13
-	sqliteCantOpen = 14
-	sqliteNotADB   = 26
+	sqliteBusy       = 5
+	sqliteReadOnly   = 8
+	sqliteIOErr      = 10
+	sqliteCorrupt    = 11
+	sqliteFull       = 13
+	sqliteCantOpen   = 14
+	sqliteConstraint = 19
+	sqliteNotADB     = 26
 )
 
 // code is SQLite's primary result code; 0 if the error is not SQLite's.
@@ -193,6 +198,9 @@ func (e *Error) Error() string {
 	}
 	return s
 }
+
+// Is says that the disk is full (ErrFull).
+func (e *Error) Is(target error) bool { return target == ErrFull && full(e.Err) }
 
 // Unwrap gives the cause.
 func (e *Error) Unwrap() error { return e.Err }

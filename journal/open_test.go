@@ -38,7 +38,7 @@ func TestWhatCannotBeOpenedIsToldInALine(t *testing.T) {
 		"no database":              {file("text", strings.Repeat("Dear diary, today ", 100)), "it is no SQLite database – name another file for the journal, or move this one away"},
 		"another program's":        {foreign, "it is the database of another program – name another file for the journal"},
 		"another program's, empty": {alien, "it is the database of another program – name another file for the journal"},
-		"a newer version's":        {newer, "it was written by a newer version: its schema is 7, this version knows 2 – update ninelives, or name another file for the journal"},
+		"a newer version's":        {newer, "it was written by a newer version: its schema is 7, this version knows 3 – update ninelives, or name another file for the journal"},
 		"a directory":              {dir, "it is a directory – name a file in it"},
 		"below a file":             {filepath.Join(file("plain", ""), "j"), "mkdir " + dir + "/plain: not a directory – name another file for the journal"},
 		"a device":                 {os.DevNull, "it is no file that can be read again, but a pipe or a device – name another file for the journal"},

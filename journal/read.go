@@ -45,6 +45,15 @@ type Summary struct {
 	// took one up or was taken up.
 	Resumes   string
 	ResumedBy string
+	// Client, Repeat and Public are those of Call and Outcome.
+	Client string
+	Repeat string
+	Public string
+	// Cost (US dollars) and Tokens are those of the whole call, once it has ended.
+	Cost   float64
+	Tokens int
+	// Removed is when its content was removed; zero if it is there.
+	Removed time.Time
 }
 
 // Resumable says that the call has no answer and that nothing is under way to
@@ -56,7 +65,9 @@ func (s Summary) Resumable() bool {
 // Record is everything that is known of a call.
 type Record struct {
 	Summary
+	// Request and Raw are nil if they were not recorded, or were removed.
 	Request *ninelives.Request
+	Raw     *RawCall
 	Notices []Noted
 	// Outcome is nil if the call has not ended.
 	Outcome *Outcome
@@ -100,6 +111,8 @@ func (d Damage) Error() string {
 
 // Filter selects calls.
 type Filter struct {
+	// Source is the face that took them; empty means any.
+	Source string
 	// States are those wanted; empty means all.
 	States []State
 	// Resumable leaves out what needs no taking up (see Summary.Resumable).
@@ -115,7 +128,8 @@ func (j *Journal) Calls(ctx context.Context, f Filter) ([]Summary, []Damage, err
 	if limit == 0 {
 		limit = 50
 	}
-	rows, err := j.readers.QueryContext(ctx, selectStream+` WHERE kind = 'call' ORDER BY id DESC`)
+	rows, err := j.readers.QueryContext(ctx, selectStream+` WHERE kind = 'call'
+		AND (?1 = '' OR source = ?1) AND (NOT ?2 OR resumed_by = '' AND state <> 'complete') ORDER BY id DESC`, f.Source, f.Resumable)
 	if err != nil {
 		return nil, nil, j.trouble(err)
 	}
@@ -248,28 +262,96 @@ var (
 // add reads one event into the record: what it says stands above the summary
 // that was made of it. Kinds of a later version are left alone.
 func (r *Record) add(j *Journal, e event) error {
+	if e.kind == eventResumed {
+		var by resumed
+		if err := json.Unmarshal(e.data, &by, form); err != nil {
+			return err
+		}
+		r.ResumedBy = by.By
+		return nil
+	}
+	if !e.headed() {
+		return r.addOld(j, e)
+	}
+	switch e.kind {
+	case eventCall:
+		var h callHead
+		var c callContent
+		raw, err := j.unseal(e, &h, &h.mark, &c)
+		if err != nil && !errors.Is(err, ErrSealed) {
+			return err
+		}
+		r.began(j, e, h.Owner, h.mark)
+		r.Source, r.Labels, r.Resumes = h.Source, h.Labels, h.Resumes
+		r.Client, r.Repeat, r.Public = h.Client, h.Repeat, h.Public
+		r.Request, r.Title = c.Request, c.Title
+		if c.Raw {
+			r.Raw = &RawCall{Protocol: c.Protocol, Path: c.Path, Body: raw, Header: c.Header}
+		}
+		return err
+	case eventNotice:
+		var m mark
+		var n ninelives.Notice
+		if _, err := j.unseal(e, &m, &m, &n); err != nil || !m.Removed.IsZero() {
+			return err
+		}
+		r.Notices = append(r.Notices, Noted{e.at, n})
+	case eventEnd:
+		var h endHead
+		var c endContent
+		raw, err := j.unseal(e, &h, &h.mark, &c)
+		if err != nil && !errors.Is(err, ErrSealed) {
+			return err
+		}
+		r.State, r.Reason, r.Ended = h.State, h.Reason, e.at
+		o := Outcome{
+			Response: c.Response, Fault: c.Fault, Error: c.Error, Partial: c.Partial,
+			Attempts: told(h.Attempts), Usage: h.Usage, Cost: h.Cost, Estimated: h.Estimated, Status: h.Status, Public: h.Public,
+		}
+		if c.Raw {
+			o.Raw = raw
+		}
+		if (err != nil || !h.Removed.IsZero()) && h.Reason != "" {
+			o.Fault = &ninelives.Fault{Class: h.Reason} // what can still be said
+		}
+		r.Outcome, r.Cost, r.Tokens = &o, h.Cost, o.tokens()
+		if h.Public != "" {
+			r.Public = h.Public
+		}
+		return err
+	}
+	return nil
+}
+
+// began notes what the beginning of a call says in every version.
+func (r *Record) began(j *Journal, e event, owner string, m mark) {
+	r.Started = e.at
+	r.State, r.Reason, r.Ended = living(j.owners.alive(owner)), "", time.Time{}
+	r.ResumedBy = ""
+	r.Cost, r.Tokens, r.Removed = 0, 0, time.Time{}
+	if !m.Removed.IsZero() {
+		r.Removed = time.UnixMilli(m.Removed.UnixMilli())
+	}
+}
+
+// addOld reads an event of the first versions, which is JSON alone.
+func (r *Record) addOld(j *Journal, e event) error {
 	switch e.kind {
 	case eventCall:
 		var b begun
 		if err := json.Unmarshal(e.data, &b, form); err != nil {
 			return err
 		}
-		r.Request = b.Request
-		r.Source, r.Title, r.Labels, r.Resumes, r.Started = b.Source, title(b.Request), b.Labels, b.Resumes, e.at
-		r.State, r.Reason, r.Ended = living(j.owners.alive(b.Owner)), "", time.Time{}
-		r.ResumedBy = ""
+		r.began(j, e, b.Owner, mark{})
+		r.Request, r.Title = b.Request, title(b.Request)
+		r.Source, r.Labels, r.Resumes = b.Source, b.Labels, b.Resumes
+		r.Client, r.Repeat, r.Public = "", "", ""
 	case eventNotice:
 		var n ninelives.Notice
 		if err := json.Unmarshal(e.data, &n, form); err != nil {
 			return err
 		}
 		r.Notices = append(r.Notices, Noted{e.at, n})
-	case eventResumed:
-		var by resumed
-		if err := json.Unmarshal(e.data, &by, form); err != nil {
-			return err
-		}
-		r.ResumedBy = by.By
 	case eventEnd:
 		var o Outcome
 		if err := json.Unmarshal(e.data, &o, form); err != nil {
@@ -281,17 +363,21 @@ func (r *Record) add(j *Journal, e event) error {
 	return nil
 }
 
-const selectStream = `SELECT id, owner, source, title, labels, started, ended, state, reason, resumes, resumed_by FROM streams`
+const selectStream = `SELECT id, owner, source, title, labels, started, ended, state, reason, resumes, resumed_by, client, repeat, public, cost, tokens, removed FROM streams`
 
 func scanStream(rows *sql.Rows) (s Summary, owner string, err error) {
 	var labels string
-	var started, ended int64
-	if err := rows.Scan(&s.ID, &owner, &s.Source, &s.Title, &labels, &started, &ended, &s.State, &s.Reason, &s.Resumes, &s.ResumedBy); err != nil {
+	var started, ended, removed int64
+	if err := rows.Scan(&s.ID, &owner, &s.Source, &s.Title, &labels, &started, &ended, &s.State, &s.Reason, &s.Resumes, &s.ResumedBy,
+		&s.Client, &s.Repeat, &s.Public, &s.Cost, &s.Tokens, &removed); err != nil {
 		return s, owner, err
 	}
 	s.Started = time.UnixMilli(started)
 	if ended != 0 {
 		s.Ended = time.UnixMilli(ended)
+	}
+	if removed != 0 {
+		s.Removed = time.UnixMilli(removed)
 	}
 	if !slices.Contains([]State{stateOpen, StateComplete, StateFailed, StateCanceled}, s.State) {
 		return s, owner, fmt.Errorf("its state is %q", s.State)

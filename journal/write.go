@@ -19,8 +19,10 @@ const maxBatch = 256
 type write struct {
 	call string
 	do   func(*writer) error
-	// done gets the result once it is on the disk; nil where nobody waits.
+	// done gets the result once it is on the disk, or told does; both are nil
+	// where nobody waits.
 	done chan error
+	told func(error)
 	// state keeps a caller who goes away and the writer apart.
 	state atomic.Int32
 }
@@ -82,9 +84,14 @@ func (j *Journal) write(w *writer) {
 // for a reason of its own, each is tried in a transaction of its own.
 func (j *Journal) writeAll(w *writer, batch []*write) {
 	err := j.transact(w, batch)
+	if code(err) == sqliteConstraint && len(batch) == 1 {
+		// Somebody else has added to the call: now the file was asked how far it
+		// has come.
+		err = j.transact(w, batch)
+	}
 	if err != nil && len(batch) > 1 && !hopeless(err) {
 		for _, b := range batch {
-			j.settle(b, j.transact(w, []*write{b}))
+			j.writeAll(w, []*write{b})
 		}
 		return
 	}
@@ -100,6 +107,8 @@ func (j *Journal) settle(b *write, err error) {
 	switch {
 	case b.done != nil:
 		b.done <- err
+	case b.told != nil:
+		b.told(err)
 	case err == nil, errors.Is(err, ErrUnknown), errors.Is(err, ErrEnded):
 		// A note that came too late has nobody left to tell.
 	default:
@@ -119,9 +128,7 @@ func (j *Journal) transact(w *writer, batch []*write) error {
 	}
 	for _, b := range batch {
 		if err := b.do(w); err != nil {
-			// After some errors SQLite has done so itself; if neither has, the
-			// next BEGIN tells.
-			_ = w.exec("ROLLBACK")
+			w.rollback()
 			return err
 		}
 		j.at("written")
@@ -129,7 +136,7 @@ func (j *Journal) transact(w *writer, batch []*write) error {
 	j.at("commit")
 	if err := w.exec("COMMIT"); err != nil {
 		// A transaction that could not be committed is mostly gone already.
-		_ = w.exec("ROLLBACK")
+		w.rollback()
 		return err
 	}
 	j.at("committed")
@@ -148,7 +155,20 @@ type writer struct {
 	lookSession, takeSession, releaseSession   *sql.Stmt
 	lastSeq                                    *sql.Stmt
 
+	bareEvent, bareStream, hideStream  *sql.Stmt
+	listEvents, dropEvents, dropStream *sql.Stmt
+
+	// calls are those that this process has begun and not ended: nobody else
+	// writes them, so the file need not be asked how far they have come.
+	calls map[string]*progress
+
 	prepared []*sql.Stmt // all of them
+}
+
+// progress is how far a call has come.
+type progress struct {
+	next  int64 // the number of its next event
+	first event // without its content
 }
 
 func newWriter(db *sql.DB) (*writer, error) {
@@ -157,15 +177,15 @@ func newWriter(db *sql.DB) (*writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &writer{db: db, conn: conn}
+	w := &writer{db: db, conn: conn, calls: map[string]*progress{}}
 	for _, s := range []struct {
 		to  **sql.Stmt
 		sql string
 	}{
-		{&w.insertStream, `INSERT INTO streams (id, kind, owner, source, title, labels, started, resumes) VALUES (?, 'call', ?, ?, ?, ?, ?, ?)`},
+		{&w.insertStream, `INSERT INTO streams (id, kind, owner, source, title, labels, started, resumes, client, repeat, public) VALUES (?, 'call', ?, ?, ?, ?, ?, ?, ?, ?, ?)`},
 		{&w.insertEvent, `INSERT INTO events (stream, seq, at, kind, data, crc) VALUES (?, ?, ?, ?, ?, ?)`},
 		{&w.nextSeq, `SELECT max(seq) + 1 FROM events WHERE stream = ?`},
-		{&w.endStream, `UPDATE streams SET ended = ?2, state = ?3, reason = ?4 WHERE id = ?1`},
+		{&w.endStream, `UPDATE streams SET ended = ?2, state = ?3, reason = ?4, cost = ?5, tokens = ?6, public = coalesce(nullif(?7, ''), public) WHERE id = ?1 AND kind = 'call' AND ended = 0`},
 		{&w.resumeStream, `UPDATE streams SET resumed_by = ?2 WHERE id = ?1`},
 		{&w.look, `SELECT ended, state, resumed_by FROM streams WHERE id = ? AND kind = 'call'`},
 
@@ -176,6 +196,12 @@ func newWriter(db *sql.DB) (*writer, error) {
 		{&w.lastSeq, `SELECT coalesce(max(seq), 0) FROM events WHERE stream = ?`},
 		{&w.takeSession, `UPDATE streams SET owner = ?2, pid = ?3, term = ?4, version = ?5 WHERE id = ?1`},
 		{&w.releaseSession, `UPDATE streams SET owner = '', pid = 0 WHERE id = ?1 AND owner = ?2 AND term = ?3`},
+		{&w.bareEvent, `UPDATE events SET data = ?3, crc = ?4 WHERE stream = ?1 AND seq = ?2`},
+		{&w.bareStream, `UPDATE streams SET removed = ?2, title = '' WHERE id = ?1 AND kind = 'call'`},
+		{&w.hideStream, `UPDATE streams SET public = '' WHERE id = ?1 AND kind = 'call'`},
+		{&w.listEvents, `SELECT seq, at, kind, data, crc FROM events WHERE stream = ? ORDER BY seq`},
+		{&w.dropEvents, `DELETE FROM events WHERE stream = ?`},
+		{&w.dropStream, `DELETE FROM streams WHERE id = ? AND kind = 'call'`},
 	} {
 		if *s.to, err = conn.PrepareContext(ctx, s.sql); err != nil {
 			return nil, errors.Join(err, w.closeConn())
@@ -239,11 +265,42 @@ func (w *writer) standing(id string) (s standing, err error) {
 
 // open says why nothing can be added to the call; nil if something can.
 func (w *writer) open(id string) error {
+	if _, ours := w.calls[id]; ours {
+		return nil
+	}
 	s, err := w.standing(id)
 	if err == nil && s.ended {
 		err = fmt.Errorf("%s: %w", id, ErrEnded)
 	}
 	return err
+}
+
+// opened notes that a call has begun with this event, over that it has ended.
+func (w *writer) opened(first event) {
+	if h, _, err := cut(first.data[1:]); err == nil {
+		first.data = part([]byte{formHeaded}, h)
+		w.calls[first.stream] = &progress{next: first.seq + 1, first: first}
+	}
+}
+
+func (w *writer) over(id string) { delete(w.calls, id) }
+
+// first gives the first event of a call without its content, if that is known
+// and there is no other.
+func (w *writer) first(id string) (e event, only bool) {
+	c, ours := w.calls[id]
+	if !ours || c.next != 2 {
+		return event{}, false
+	}
+	return c.first, true
+}
+
+// rollback takes the transaction back. What was counted meanwhile does not hold.
+func (w *writer) rollback() {
+	// After some errors SQLite has done so itself; if neither has, the next
+	// BEGIN tells.
+	_ = w.exec("ROLLBACK")
+	clear(w.calls)
 }
 
 // event is one entry of a stream.
@@ -257,6 +314,10 @@ type event struct {
 
 // append writes the event at the end of its stream.
 func (w *writer) append(e event) error {
+	if c, ours := w.calls[e.stream]; ours && e.seq == 0 {
+		e.seq = c.next
+		c.next++
+	}
 	if e.seq == 0 {
 		if err := w.nextSeq.QueryRowContext(context.Background(), e.stream).Scan(&e.seq); err != nil {
 			return err
