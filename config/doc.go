@@ -13,6 +13,9 @@
 //	agent.go   the agent's settings, and what they come to (agent_layer.go)
 //	trust.go   which files of projects the user trusts; untrusted.go what is
 //	           left out of the others
+//	gateway.go what the section gateway comes to (gateway_file.go,
+//	           gateway_layer.go, listen.go)
+//	watch.go   whether files change
 //	keys.go    the variables that hold keys
 //
 // What is wrong in a file is told with its place: "ninelives.yaml:3:5: …". A

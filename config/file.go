@@ -16,11 +16,13 @@ type file struct {
 	Model          ref                  `json:"model,omitzero" jsonschema:"The first model to ask: the name of a preset, provider/model, or a candidate. Default: what the environment offers."`
 	FallbackModels []ref                `json:"fallbackModels,omitempty" jsonschema:"The models to ask when those before them cannot answer, in this order. A broken one is skipped with a warning."`
 	ModelPresets   map[string]Candidate `json:"modelPresets,omitempty" jsonschema:"Candidates by name."`
+	Catalogue      map[string]Candidate `json:"catalogue,omitempty" jsonschema:"What models can do, by provider/model, where it is not as is known."`
 	Window         int                  `json:"window,omitempty" jsonschema:"Context window in tokens of every model that does not set its own. Default: what is known about each."`
 	Policy         policy               `json:"policy,omitzero" jsonschema:"How failures are healed."`
 	Consent        consent              `json:"consent,omitzero" jsonschema:"Whom requests may be sent to."`
 	Network        network              `json:"network,omitzero" jsonschema:"The way to the providers."`
 	Agent          agentFile            `json:"agent,omitzero" jsonschema:"What the agent may do, and its bounds."`
+	Gateway        gatewayFile          `json:"gateway,omitzero" jsonschema:"What ninelives serve does: where it listens, for whom, and what clients can ask for."`
 }
 
 // Candidate is a model and how to reach it.
@@ -80,6 +82,14 @@ type policy struct {
 	Clocks    clocks    `json:"clocks,omitzero" jsonschema:"The clocks of one attempt."`
 	Breaker   breaker   `json:"breaker,omitzero" jsonschema:"When a failing candidate is not asked for a while."`
 	Content   content   `json:"content,omitzero" jsonschema:"How often an answer's content is healed."`
+
+	Concurrency concurrency `json:"concurrency,omitzero" jsonschema:"How many attempts one candidate is asked at once."`
+}
+
+type concurrency struct {
+	InFlight *int      `json:"in_flight,omitempty" jsonschema:"Attempts under way; 0 means no limit. Default: 64, in the gateway 512."`
+	Queue    *int      `json:"queue,omitempty" jsonschema:"Calls that may wait for a place. Default: 64, in the gateway 512."`
+	Wait     *duration `json:"wait,omitempty" jsonschema:"How long they may. Default: 5s."`
 }
 
 type budget struct {

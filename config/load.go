@@ -40,15 +40,31 @@ type Config struct {
 	broken    map[string]Problem // why a preset was skipped
 	agent     Agent
 	keys      []string // the variables that hold keys
-	own       *Config  // what holds without a file that is not trusted; nil if there is none
+	layered   policy   // what the files set of the policy
+	gateway   gatewaySet
+	origins   map[string]Problem // where a setting was set, by its name
+	own       *Config            // what holds without a file that is not trusted; nil if there is none
 }
 
 // Default is the configuration without a file.
 func Default() *Config {
 	return &Config{
 		Policy: heal.DefaultPolicy(), Presets: map[string]*Candidate{}, Catalogue: map[string]*Candidate{}, broken: map[string]Problem{},
-		agent: Agent{Settings: agent.DefaultSettings()},
+		agent: Agent{Settings: agent.DefaultSettings()}, origins: map[string]Problem{},
 	}
+}
+
+// setAt notes where a setting was set last.
+func (c *Config) setAt(setting string, where Problem) { c.origins[setting] = where }
+
+// Origin says where a setting was set, as file:line: "model", "policy",
+// "gateway.listen", "gateway.routes.NAME". It is empty where the default holds.
+func (c *Config) Origin(setting string) string {
+	where, ok := c.origins[setting]
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf("%s:%d", where.File, where.Line)
 }
 
 // projectFile is looked for in the working directory only: a file further up
@@ -109,7 +125,6 @@ func LoadNamed(path string, env provider.Env) (*Config, []Problem, error) {
 func loadAll(paths []string, env provider.Env, trusted func(path string, text []byte) bool) (*Config, []Problem, error) {
 	c := Default()
 	var problems, fatal []Problem
-	var layered policy
 	for _, path := range slices.Backward(paths) {
 		text, err := readText(path)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -129,15 +144,15 @@ func loadAll(paths []string, env provider.Env, trusted func(path string, text []
 		}
 		if s.trusted = trusted(path, text); !s.trusted && c.own == nil {
 			own := *c
-			own.Presets, own.broken = maps.Clone(c.Presets), maps.Clone(c.broken)
+			own.Presets, own.broken, own.origins = maps.Clone(c.Presets), maps.Clone(c.broken), maps.Clone(c.origins)
 			c.own = &own
 		}
 		c.keys = append(c.keys, keysIn(s.root)...)
-		p, f := c.layer(s, &layered)
+		p, f := c.layer(s)
 		problems, fatal = append(problems, p...), append(fatal, f...)
 	}
 	if len(fatal) == 0 {
-		p, err := layered.policy()
+		p, err := c.layered.policy()
 		if err != nil {
 			fatal = append(fatal, Problem{Message: "policy: " + err.Error()})
 		}
@@ -154,88 +169,102 @@ func loadAll(paths []string, env provider.Env, trusted func(path string, text []
 }
 
 // layer puts a file over what is there.
-func (c *Config) layer(s *source, layered *policy) (problems, fatal []Problem) {
-	names := fieldNames(fileType)
+func (c *Config) layer(s *source) (problems, fatal []Problem) {
 	for _, pair := range s.root.Values {
-		name := pair.Key.GetToken().Value
-		if !s.trusted && !slices.Contains(judgedApart, name) {
-			if refers(pair.Value) {
-				problems = append(problems, s.untrusted(pair.Value, "${…} is"+onlyTrusted))
-				continue
-			}
-			problems = append(problems, s.unfilled(pair.Value)...)
+		p, f := c.layerSetting(s, pair)
+		if s.trusted || len(p) == 0 {
+			c.setAt(pair.Key.GetToken().Value, s.at(pair.Key, ""))
 		}
-		switch name {
-		case "model":
-			if p := s.withheld(pair.Value); p != nil {
-				problems = append(problems, *p)
-				continue
-			}
-			r, p := s.ref(pair.Value)
-			if p != nil {
-				fatal = append(fatal, p...)
-				continue
-			}
-			c.model = &r
-		case "fallbackModels":
-			p, f := c.layerFallbacks(s, pair.Value)
-			problems, fatal = append(problems, p...), append(fatal, f...)
-		case "modelPresets":
-			p, f := c.layerPresets(s, pair.Value)
-			problems, fatal = append(problems, p...), append(fatal, f...)
-		case "catalogue":
-			fatal = append(fatal, c.layerCatalogue(s, pair.Value)...)
-		case "window":
-			fatal = append(fatal, s.decode(pair.Value, &c.Window)...)
-			fatal = append(fatal, negatives(s, pair.Value)...)
-		case "policy":
-			was := *layered
-			fatal = append(fatal, s.decode(pair.Value, layered)...)
-			fatal = append(fatal, layered.check(s, pair.Value)...)
-			if !s.trusted {
-				problems = append(problems, layered.tame(s, pair.Value, was)...)
-			}
-		case "agent":
-			p, f := c.layerAgent(s, pair.Value)
-			problems, fatal = append(problems, p...), append(fatal, f...)
-		case "consent":
-			var set consent
-			fatal = append(fatal, s.decode(pair.Value, &set)...)
-			if !s.trusted {
-				problems = append(problems, set.tame(s, pair.Value, c.Consent)...)
-			}
-			if set.RemoteFallback != nil {
-				c.Consent.RemoteFallback = *set.RemoteFallback
-			}
-			if set.Vendors != nil {
-				c.Consent.Vendors = *set.Vendors
-				fatal = append(fatal, s.checkVendors(pair.Value, c)...)
-			}
-		case "network":
-			if !s.trusted {
-				problems = append(problems, s.untrusted(pair.Key, "the settings of network are"+onlyTrusted))
-				continue
-			}
-			var set network
-			fatal = append(fatal, s.decode(pair.Value, &set)...)
-			if set.CAFile != "" {
-				c.CAFile = s.beside(set.CAFile)
-				fatal = append(fatal, s.checkNetwork(valueOf(pair.Value, "ca_file"), provider.CAFile(c.CAFile))...)
-			}
-			if set.Proxy != "" {
-				c.Proxy = set.Proxy
-				fatal = append(fatal, s.checkNetwork(valueOf(pair.Value, "proxy"), provider.Proxy(c.Proxy))...)
-			}
-		default:
-			fatal = append(fatal, s.at(pair.Key, "there is no setting %q%s", written(pair.Key), nearest.Hint(name, names)))
+		problems, fatal = append(problems, p...), append(fatal, f...)
+	}
+	return problems, fatal
+}
+
+func (c *Config) layerSetting(s *source, pair *ast.MappingValueNode) (problems, fatal []Problem) {
+	name := pair.Key.GetToken().Value
+	if !s.trusted && !slices.Contains(judgedApart, name) {
+		if refers(pair.Value) {
+			problems = append(problems, s.untrusted(pair.Value, "${…} is"+onlyTrusted))
+			return problems, fatal
 		}
+		problems = append(problems, s.unfilled(pair.Value)...)
+	}
+	switch name {
+	case "model":
+		if p := s.withheld(pair.Value); p != nil {
+			problems = append(problems, *p)
+			return problems, fatal
+		}
+		r, p := s.ref(pair.Value)
+		if p != nil {
+			fatal = append(fatal, p...)
+			return problems, fatal
+		}
+		c.model = &r
+	case "fallbackModels":
+		p, f := c.layerFallbacks(s, pair.Value)
+		problems, fatal = append(problems, p...), append(fatal, f...)
+	case "modelPresets":
+		p, f := c.layerPresets(s, pair.Value)
+		problems, fatal = append(problems, p...), append(fatal, f...)
+	case "catalogue":
+		fatal = append(fatal, c.layerCatalogue(s, pair.Value)...)
+	case "window":
+		fatal = append(fatal, s.decode(pair.Value, &c.Window)...)
+		fatal = append(fatal, negatives(s, pair.Value)...)
+	case "policy":
+		was := c.layered
+		fatal = append(fatal, s.decode(pair.Value, &c.layered)...)
+		fatal = append(fatal, c.layered.check(s, pair.Value)...)
+		if !s.trusted {
+			problems = append(problems, c.layered.tame(s, pair.Value, was)...)
+		}
+	case "agent":
+		p, f := c.layerAgent(s, pair.Value)
+		problems, fatal = append(problems, p...), append(fatal, f...)
+	case "gateway":
+		if !s.trusted {
+			problems = append(problems, s.untrusted(pair.Key, "the settings of gateway are"+onlyTrusted))
+			return problems, fatal
+		}
+		c.layerGateway(s, pair.Value)
+	case "consent":
+		var set consent
+		fatal = append(fatal, s.decode(pair.Value, &set)...)
+		if !s.trusted {
+			problems = append(problems, set.tame(s, pair.Value, c.Consent)...)
+		}
+		if set.RemoteFallback != nil {
+			c.Consent.RemoteFallback = *set.RemoteFallback
+		}
+		if set.Vendors != nil {
+			c.Consent.Vendors = *set.Vendors
+			fatal = append(fatal, s.checkVendors(pair.Value, c)...)
+		}
+	case "network":
+		if !s.trusted {
+			problems = append(problems, s.untrusted(pair.Key, "the settings of network are"+onlyTrusted))
+			return problems, fatal
+		}
+		var set network
+		fatal = append(fatal, s.decode(pair.Value, &set)...)
+		if set.CAFile != "" {
+			c.CAFile = s.beside(set.CAFile)
+			fatal = append(fatal, s.checkNetwork(valueOf(pair.Value, "ca_file"), provider.CAFile(c.CAFile))...)
+		}
+		if set.Proxy != "" {
+			c.Proxy = set.Proxy
+			fatal = append(fatal, s.checkNetwork(valueOf(pair.Value, "proxy"), provider.Proxy(c.Proxy))...)
+		}
+	default:
+		fatal = append(fatal, s.at(pair.Key, "there is no setting %q%s", written(pair.Key), nearest.Hint(name, fieldNames(fileType))))
 	}
 	return problems, fatal
 }
 
 // judgedApart are the settings that are looked at for references to the
 // environment where they are read.
-var judgedApart = []string{"model", "fallbackModels", "modelPresets", "agent", "network"}
+var judgedApart = []string{"model", "fallbackModels", "modelPresets", "agent", "gateway", "network"}
 
 // beside makes a path relative to the file that it stands in.
 func (s *source) beside(path string) string {

@@ -38,7 +38,7 @@ func (s *source) adopt() {
 }
 
 // namesOfUsers are the settings whose own settings have names that users chose.
-var namesOfUsers = []string{"modelPresets", "catalogue", "headers", "mcpServers", "env", "per_tool"}
+var namesOfUsers = []string{"modelPresets", "catalogue", "headers", "mcpServers", "env", "per_tool", "routes"}
 
 // rename writes the names of settings as we know them. Names that the user
 // chose (of presets, of headers) stay as they are.

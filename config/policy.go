@@ -32,6 +32,11 @@ func (p policy) policy() (heal.Policy, error) {
 	if err != nil {
 		return h, err
 	}
+	return p.over(h), nil
+}
+
+// over puts what is set over a preset.
+func (p policy) over(h heal.Policy) heal.Policy {
 	if p.RetryMode == "persistent" && !h.Persistent {
 		h = h.Background()
 	}
@@ -77,7 +82,25 @@ func (p policy) policy() (heal.Policy, error) {
 	put(&h.Content.Empty, p.Content.Empty)
 	put(&h.Content.Continuations, p.Content.Continuations)
 	put(&h.Content.Repairs, p.Content.Repairs)
-	return h, nil
+	put(&h.Limit.InFlight, p.Concurrency.InFlight)
+	put(&h.Limit.Queue, p.Concurrency.Queue)
+	set(&h.Limit.Wait, p.Concurrency.Wait)
+	return h
+}
+
+// layer puts what another one sets over what is set.
+func (p *policy) layer(over policy) { layerStruct(reflect.ValueOf(p).Elem(), reflect.ValueOf(over)) }
+
+// layerStruct copies what is set of a struct, setting by setting.
+func layerStruct(to, from reflect.Value) {
+	for i := range from.NumField() {
+		switch f := from.Field(i); {
+		case f.Kind() == reflect.Struct:
+			layerStruct(to.Field(i), f)
+		case !f.IsZero():
+			to.Field(i).Set(f)
+		}
+	}
 }
 
 func put[T any](to, from *T) {
@@ -132,13 +155,15 @@ func valueOf(n ast.Node, name string) ast.Node {
 }
 
 // negatives finds numbers below zero, and what is no number at all: no setting
-// has a use for either.
+// but a priority has a use for either.
 func negatives(s *source, n ast.Node) []Problem {
 	var problems []Problem
 	switch n := n.(type) {
 	case *ast.MappingNode:
 		for _, pair := range n.Values {
-			problems = append(problems, negatives(s, pair.Value)...)
+			if pair.Key.GetToken().Value != "priority" {
+				problems = append(problems, negatives(s, pair.Value)...)
+			}
 		}
 	case *ast.NanNode, *ast.InfinityNode:
 		problems = append(problems, s.at(n, "%s is no amount", n.GetToken().Value))

@@ -44,6 +44,9 @@ func schema(t *testing.T) *jsonschema.Schema {
 		reflect.TypeFor[secret]():    {Type: "string"},
 		reflect.TypeFor[ref]():       model,
 		reflect.TypeFor[Candidate](): model,
+		reflect.TypeFor[addresses](): {AnyOf: []*jsonschema.Schema{{Type: "string"}, {Type: "array", Items: &jsonschema.Schema{Type: "string"}}}},
+		reflect.TypeFor[size]():      {AnyOf: []*jsonschema.Schema{{Type: "integer"}, {Type: "string", Pattern: `^[0-9]+(\.[0-9]+)?\s*([KMG]i?)?[Bb]?$`}}},
+		reflect.TypeFor[target]():    {AnyOf: []*jsonschema.Schema{{Type: "string"}, {Ref: "#/$defs/weighted"}}},
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -56,19 +59,38 @@ func schema(t *testing.T) *jsonschema.Schema {
 	enum(agent.Properties["permissions"], "profile", profiles)
 	enum(agent.Properties["search"], "engine", engines)
 	enum(agent.Properties["hooks"].Items, "on", wordsOf(nodes.HookPoints()...))
+	s.Properties["catalogue"].AdditionalProperties = &jsonschema.Schema{Ref: "#/$defs/candidate"}
+	gateway := s.Properties["gateway"]
+	enum(gateway.Properties["keys"].Items.Properties["budget"], "per", periods)
+	gateway.Properties["journal"].Properties["retention"].Pattern = "^(none|until_done|[1-9][0-9]*d)$"
+	route := gateway.Properties["routes"].AdditionalProperties
+	enum(route, "mode", gatewayModes)
+	enum(route, "order", orders)
+	enum(route.Properties["policy"], "preset", heal.PresetNames())
+	enum(route.Properties["policy"], "mode", gatewayModes)
+	enum(route.Properties["policy"], "retry_mode", retryModes)
+	degraded := route.Properties["degraded"]
+	degraded.Items = &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Const: jsonschema.Ptr[any]("unavailable")}, degraded.Items}}
 	plain(s)
 	plain(candidate)
+	weighted := candidate.CloneSchemas()
+	weighted.Properties["model"] = &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "string"}, {Ref: "#/$defs/candidate"}}, Description: "The provider's own model name; alone, any model."}
+	weighted.Properties["weight"] = &jsonschema.Schema{Type: "number", ExclusiveMinimum: jsonschema.Ptr(0.0), Description: "Its share under order: weighted. Default: 1."}
 	s.Schema = "https://json-schema.org/draft/2020-12/schema"
 	s.Title = "ninelives.yaml"
 	s.Description = "Configuration of Nine Lives. Texts may refer to environment variables: ${NAME}, ${NAME:-default}."
-	s.Defs = map[string]*jsonschema.Schema{"candidate": candidate}
+	s.Defs = map[string]*jsonschema.Schema{"candidate": candidate, "weighted": weighted}
 	return s
 }
 
 // plain takes null out of what may be: a setting is left out instead.
 func plain(s *jsonschema.Schema) {
+	s.Types = slices.DeleteFunc(s.Types, func(name string) bool { return name == "" }) // one of several
 	if i := slices.Index(s.Types, "null"); i >= 0 {
-		if s.Types = slices.Delete(s.Types, i, i+1); len(s.Types) == 1 {
+		switch s.Types = slices.Delete(s.Types, i, i+1); len(s.Types) {
+		case 0:
+			s.Types = nil
+		case 1:
 			s.Type, s.Types = s.Types[0], nil
 		}
 	}
@@ -80,6 +102,9 @@ func plain(s *jsonschema.Schema) {
 	}
 	if s.AdditionalProperties != nil {
 		plain(s.AdditionalProperties)
+	}
+	for _, one := range s.AnyOf {
+		plain(one)
 	}
 }
 
@@ -118,6 +143,14 @@ func TestTheSchemaTakesWhatLoadTakes(t *testing.T) {
 		"policy: {deadline: 30}":              false,
 		"policy: {preset: hardend}":           false,
 		"modelPresets: {p: {protocol: soap}}": false,
+		wholeGateway:                          true,
+		"gateway: {listen: ['127.0.0.1:9009', unix:/run/x.sock], limits: {body: 64 KiB, memory: 1000000}}":         true,
+		"gateway: {routes: {a: {models: [{model: {provider: x, base_url: 'http://h/v1', model: m}, weight: 2}]}}}": true,
+		"gateway: {routes: {a: {models: [{model: x, weight: 0}]}}}":                                                false,
+		"gateway: {routes: {a: {degraded: [perhaps]}}}":                                                            false,
+		"gateway: {journal: {retention: 30}}":                                                                      false,
+		"gateway: {keys: [{nam: x}]}":                                                                              false,
+		"gateway: {limits: {body: 3 pounds}}":                                                                      false,
 	} {
 		var v any
 		if err := yaml.Unmarshal([]byte(source), &v); err != nil {

@@ -289,7 +289,7 @@ func TestNoProjectsFileAddsAHostOrAKey(t *testing.T) {
 			return
 		}
 		c := Default()
-		c.layer(s, new(policy))
+		c.layer(s)
 		models, _, err := c.Chain(context.Background(), env)
 		if err != nil {
 			return
