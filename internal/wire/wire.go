@@ -158,4 +158,14 @@ type Encoder interface {
 	//
 	// Source: measured with 16 clients, November 2026.
 	KeepAlive(dst []byte) []byte
+	// Adopt makes the encoder go on with an answer that the client holds the
+	// beginning of in the bytes of a provider of the same protocol. It is called
+	// before any event. Heads are those of the frames that the client holds that
+	// no delta was read from; told is what was read from the others, a delta for
+	// each part suffices; frames is how many there were in all.
+	//
+	// What follows is written into the same answer: under its id, into the
+	// blocks and items that are open, with the numbers that come next. A call
+	// must be held by the client whole or not at all.
+	Adopt(heads []byte, told []ninelives.Event, frames int)
 }

@@ -76,6 +76,22 @@ func (e *encoder) KeepAlive(dst []byte) []byte {
 	return append(dst, '\n')
 }
 
+// Adopt implements wire.Encoder. A chunk stands for itself in this protocol:
+// only what was told is remembered.
+func (e *encoder) Adopt(_ []byte, told []ninelives.Event, frames int) {
+	e.begun = frames > 0
+	for _, ev := range told {
+		switch ev := ev.(type) {
+		case ninelives.TextDelta:
+			e.told[ev.Part] += ev.Text
+		case ninelives.RefusalDelta:
+			e.told[ev.Part] += ev.Text
+		case ninelives.ReasoningDelta:
+			e.told[ev.Part] += ev.Text
+		}
+	}
+}
+
 // begin begins a chunk; end appends it to dst.
 func (e *encoder) begin() {
 	e.w.B = e.w.B[:0]

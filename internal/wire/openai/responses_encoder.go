@@ -32,6 +32,8 @@ type responsesOut struct {
 	id    string
 	parts []*responsesOutPart
 	json  []byte // once it is done
+	ended bool   // the client has been told so
+	begun bool   // its first part has
 }
 
 // responsesOutPart is a part of the answer as far as it was written.
@@ -41,6 +43,14 @@ type responsesOutPart struct {
 	part  ninelives.Part
 	text  strings.Builder
 	ended bool
+	// shut: a provider has ended the part; what it has more goes into another
+	// item. before is what was told of it in items that were ended so.
+	shut   bool
+	before string
+	// raw: the reasoning is told as itself and not as a summary.
+	raw bool
+	// bare: the item was announced, and the part within it was not.
+	bare bool
 }
 
 // NewResponsesEncoder gives an encoder of one answer.
@@ -187,24 +197,37 @@ func (e *ResponsesEncoder) text(dst []byte, index int, like ninelives.Part, piec
 	if p == nil {
 		dst = e.start(dst, e.head(nil))
 		dst, p = e.open(dst, index, like)
+	} else if piece != "" && p.shut {
+		before := p.before + p.text.String()
+		delete(e.parts, index)
+		dst, p = e.open(dst, index, like)
+		p.before = before
 	}
 	if piece == "" {
 		return dst
 	}
+	if p.bare {
+		p.bare, p.part = false, like
+		dst = e.announcePart(dst, p)
+	}
 	p.text.WriteString(piece)
-	w := e.beginPart(p, responsesDeltaEvent(p.part))
+	kind := responsesDeltaEvent(p)
+	w := e.beginPart(p, kind)
 	w.StringMember("delta", piece)
 	if _, ok := p.part.(ninelives.Text); ok {
 		w.RawString(`"logprobs":[]`)
 	}
-	return e.end(dst, responsesDeltaEvent(p.part))
+	return e.end(dst, kind)
 }
 
-func responsesDeltaEvent(part ninelives.Part) string {
-	switch part.(type) {
+func responsesDeltaEvent(p *responsesOutPart) string {
+	switch p.part.(type) {
 	case ninelives.Refusal:
 		return "response.refusal.delta"
 	case ninelives.Reasoning:
+		if p.raw {
+			return "response.reasoning_text.delta"
+		}
 		return "response.reasoning_summary_text.delta"
 	case ninelives.ToolCall:
 		return "response.function_call_arguments.delta"
@@ -221,7 +244,11 @@ func (e *ResponsesEncoder) beginPart(p *responsesOutPart, kind string) *response
 	case ninelives.Text, ninelives.Refusal:
 		w.IntMember("content_index", int64(p.place))
 	case ninelives.Reasoning:
-		w.IntMember("summary_index", int64(p.place))
+		if p.raw {
+			w.IntMember("content_index", int64(p.place))
+		} else {
+			w.IntMember("summary_index", int64(p.place))
+		}
 	}
 	return w
 }
@@ -235,7 +262,7 @@ func (e *ResponsesEncoder) open(dst []byte, index int, like ninelives.Part) ([]b
 	}
 	p := &responsesOutPart{part: like}
 	e.parts[index] = p
-	if n := len(e.items); n > 0 && isResponsesThought(like) && e.items[n-1].kind == "reasoning" && e.parts[index-1] != nil && e.parts[index-1].item == n-1 {
+	if n := len(e.items); n > 0 && isResponsesThought(like) && e.items[n-1].kind == "reasoning" && !e.items[n-1].ended && e.parts[index-1] != nil && e.parts[index-1].item == n-1 {
 		it := e.items[n-1]
 		p.item, p.place = n-1, len(it.parts)
 		it.parts = append(it.parts, p)
@@ -245,7 +272,12 @@ func (e *ResponsesEncoder) open(dst []byte, index int, like ninelives.Part) ([]b
 		e.items = append(e.items, it)
 		dst = e.announce(dst, it, p)
 	}
-	switch like.(type) {
+	return e.announcePart(dst, p), p
+}
+
+// announcePart appends the event that adds a part to its item.
+func (e *ResponsesEncoder) announcePart(dst []byte, p *responsesOutPart) []byte {
+	switch p.part.(type) {
 	case ninelives.Text:
 		w := e.beginPart(p, "response.content_part.added")
 		w.RawString(`"part":{"type":"output_text","text":"","annotations":[],"logprobs":[]}`)
@@ -259,7 +291,7 @@ func (e *ResponsesEncoder) open(dst []byte, index int, like ninelives.Part) ([]b
 		w.RawString(`"part":{"type":"summary_text","text":""}`)
 		dst = e.end(dst, "response.reasoning_summary_part.added")
 	}
-	return dst, p
+	return dst
 }
 
 func isResponsesThought(part ninelives.Part) bool {
@@ -333,6 +365,12 @@ func (e *ResponsesEncoder) endPart(dst []byte, p *responsesOutPart) []byte {
 		w.Close('}')
 		dst = e.end(dst, "response.content_part.done")
 	case ninelives.Reasoning:
+		if p.raw {
+			w := e.beginPart(p, "response.reasoning_text.done")
+			w.StringMember("text", text)
+			dst = e.end(dst, "response.reasoning_text.done")
+			break
+		}
 		w := e.beginPart(p, "response.reasoning_summary_text.done")
 		w.StringMember("text", text)
 		dst = e.end(dst, "response.reasoning_summary_text.done")
@@ -370,42 +408,55 @@ func (e *ResponsesEncoder) done(dst []byte, r *ninelives.Response) []byte {
 
 // whole brings a part to what it finally is.
 func (e *ResponsesEncoder) whole(dst []byte, index int, part ninelives.Part) []byte {
+	p := e.parts[index]
+	if p != nil && p.shut && !isResponsesTold(part) {
+		return dst
+	}
 	var text string
 	like := part
-	switch p := part.(type) {
+	switch v := part.(type) {
 	case ninelives.Text:
-		text, like = p.Text, ninelives.Text{}
+		text, like = v.Text, ninelives.Text{}
 	case ninelives.Refusal:
-		text, like = p.Text, ninelives.Refusal{}
+		text, like = v.Text, ninelives.Refusal{}
 	case ninelives.Reasoning:
-		if p.Text == "" && !isResponsesReasoning(p.Provenance.Field) {
+		if v.Text == "" && !isResponsesReasoning(v.Provenance.Field) {
 			return dst // nothing that a client of this protocol could read or keep
 		}
-		if e.parts[index] == nil && p.Text == "" {
+		if p == nil && v.Text == "" {
 			return e.single(dst, part)
 		}
-		text, like = p.Text, ninelives.Reasoning{}
+		text, like = v.Text, ninelives.Reasoning{}
 	case ninelives.ToolCall:
-		text, like = p.Arguments, ninelives.ToolCall{ID: p.ID, Name: p.Name}
+		text, like = v.Arguments, ninelives.ToolCall{ID: v.ID, Name: v.Name}
 	default:
 		return e.single(dst, part)
 	}
 	had := ""
-	if p := e.parts[index]; p != nil {
-		had = p.text.String()
+	if p != nil {
+		had = p.before + p.text.String()
 	}
 	rest, ok := strings.CutPrefix(text, had)
 	if !ok {
 		rest = "" // it was told otherwise: the item's end says how it is
 	}
 	dst = e.text(dst, index, like, rest)
-	p := e.parts[index]
+	p = e.parts[index]
 	p.part = part
 	if !ok {
 		p.text = strings.Builder{}
-		p.text.WriteString(text)
+		p.text.WriteString(strings.TrimPrefix(text, p.before))
 	}
 	return dst
+}
+
+// isResponsesTold: the part is told in pieces.
+func isResponsesTold(part ninelives.Part) bool {
+	switch part.(type) {
+	case ninelives.Text, ninelives.Refusal, ninelives.Reasoning, ninelives.ToolCall:
+		return true
+	}
+	return false
 }
 
 // single writes an item that has nothing to be told in pieces.
@@ -426,6 +477,10 @@ func (e *ResponsesEncoder) single(dst []byte, part ninelives.Part) []byte {
 
 // closeItem ends an item with the events that tell it in full.
 func (e *ResponsesEncoder) closeItem(dst []byte, index int, it *responsesOut, cut bool) []byte {
+	if it.ended {
+		return dst
+	}
+	it.ended = true
 	for _, p := range it.parts {
 		dst = e.endPart(dst, p)
 	}
@@ -470,7 +525,10 @@ func (it *responsesOut) message() []ninelives.Part {
 				v.Extra = ninelives.Extra{}
 			}
 			v.ID, v.Provenance.Blob = it.id, blob
-			v.Summary, v.Provenance.Field = true, responsesSummary // as it was told
+			v.Summary, v.Provenance.Field = !p.raw, responsesSummary // as it was told
+			if p.raw {
+				v.Provenance.Field = responsesContent
+			}
 			parts = append(parts, v)
 		}
 	}
