@@ -132,7 +132,7 @@ func answerFor(p ninelives.Protocol, client clientKind, stream bool, err error, 
 	if r := v.refused; r != nil && r.Code != "" {
 		a.Error.Code = r.Code
 		if p == ninelives.AnthropicMessages {
-			a.Error.Details = map[string]string{"error_code": r.Code}
+			a.Error.Code, a.Error.Details = "", map[string]string{"error_code": r.Code}
 		}
 	}
 	switch {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -41,10 +42,10 @@ func (v failing) message(p ninelives.Protocol, now time.Time) string {
 	case troubleInternal:
 		return "The gateway failed inside. The call is in its log."
 	case troubleLimited:
-		return fmt.Sprintf("Rate limited: %s. Please try again in %ss.", v.summary(), wholeSeconds(v.wait))
+		return fmt.Sprintf("Rate limited by %s. Please try again in %ss.", v.names(), wholeSeconds(v.wait))
 	case troubleQuota:
-		return sentences("Out of credit or quota: "+v.summary()+".", v.backAt("Its quota is back in", now),
-			"Whoever runRE the gateway has to add credit, raise the limit or add a fallback.")
+		return sentences("Out of credit or quota at "+v.names()+".", v.backAt("Its quota is back in", now),
+			"Whoever runs the gateway has to add credit, raise the limit or add a fallback.")
 	case troubleNoModel:
 		return "No such model: " + v.summary() + ". Check the model's name; GET /v1/models lists what is served."
 	case troubleDeadline:
@@ -73,7 +74,7 @@ func (v failing) advice() string {
 	}
 	switch {
 	case auth == len(v.tried):
-		return "It is the gateway's key that was refused, not yours: whoever runRE the gateway has to check it."
+		return "It is the gateway's key that was refused, not yours: whoever runs the gateway has to check it."
 	case v.back > 0:
 		return "Try again then, or name another model."
 	}
@@ -181,6 +182,20 @@ func (v failing) summary() string {
 	return strings.Join(parts, "; ")
 }
 
+// names are the candidates that were tried.
+func (v failing) names() string {
+	var names []string
+	for _, t := range v.tried {
+		if n := cmp.Or(shownName(t.Candidate), "the provider"); !slices.Contains(names, n) {
+			names = append(names, n)
+		}
+	}
+	if more := len(names) - maxNames; more > 0 {
+		names = append(names[:maxNames], fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(names, ", ")
+}
+
 // classWords say how a candidate failed.
 var classWords = map[ninelives.Class]string{
 	ninelives.ClassRateLimit:     "rate limited",
@@ -285,6 +300,7 @@ func sentenceOf(word, rest string) string {
 
 var (
 	addressRE = regexp.MustCompile(`(?i)\b[a-z][a-z0-9+.-]*://\S+|\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b|\b[\w.+-]+@[\w-]+\.[\w.-]+`)
+	uuidRE    = regexp.MustCompile(`(?i)\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`)
 	runRE     = regexp.MustCompile(`[A-Za-z0-9+/=]{16,}`)
 )
 
@@ -296,6 +312,7 @@ var (
 func safeReason(s string) string {
 	s = visible.Line(wire.Redact(s))
 	s = addressRE.ReplaceAllString(s, "[address]")
+	s = uuidRE.ReplaceAllString(s, "[redacted]")
 	s = runRE.ReplaceAllStringFunc(s, func(run string) string {
 		if strings.ContainsFunc(run, unicode.IsDigit) && strings.ContainsFunc(run, unicode.IsLetter) {
 			return "[redacted]"

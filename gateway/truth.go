@@ -32,7 +32,7 @@ type truth struct {
 	reason    string
 	healed    []string
 	degraded  ninelives.Degraded
-	cache     string // "hit" or "miss"; empty where none is kept
+	cache     string // what the cache did (cacheLabel); empty where there is none
 	cost      float64
 	costKnown bool
 	estimated bool
