@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
-	"fmt"
 	"hash"
 	"maps"
 	"net/url"
@@ -23,26 +22,9 @@ const (
 	cacheAnswer = 1 << 20 // of one answer; larger ones are not kept
 )
 
-// cacheMode is what a client wants of the cache (x-ninelives-cache).
-type cacheMode string
-
-// The modes. The default is cacheUse.
-const (
-	cacheUse     cacheMode = "use"     // take what is kept, keep what is new
-	cacheRefresh cacheMode = "refresh" // ask anew, keep the answer
-	cacheOff     cacheMode = "off"     // neither
-)
-
-// parseCacheMode reads the header; empty is cacheUse.
-func parseCacheMode(s string) (cacheMode, error) {
-	switch m := cacheMode(s); m {
-	case "":
-		return cacheUse, nil
-	case cacheUse, cacheRefresh, cacheOff:
-		return m, nil
-	}
-	return "", fmt.Errorf("the cache can be told %q, %q or %q", cacheUse, cacheRefresh, cacheOff)
-}
+// looks says that a kept answer will do, keeps that a new one is kept.
+func (u cacheUse) looks() bool { return u != cacheRefresh && u != cacheOff }
+func (u cacheUse) keeps() bool { return u != cacheOff }
 
 // cacheLabel is what the cache did for a call, as clients and metrics are told.
 type cacheLabel string

@@ -150,13 +150,13 @@ func TestACacheIsBoundedInNumberSizeAndTime(t *testing.T) {
 	}
 }
 
-func TestCacheModes(t *testing.T) {
-	for in, want := range map[string]cacheMode{"": cacheUse, "use": cacheUse, "refresh": cacheRefresh, "off": cacheOff} {
-		if got, err := parseCacheMode(in); got != want || err != nil {
-			t.Errorf("%q is %q, %v", in, got, err)
+func TestWhatAClientWantsOfTheCache(t *testing.T) {
+	for _, c := range []struct {
+		use          cacheUse
+		looks, keeps bool
+	}{{cacheDefault, true, true}, {cacheUsed, true, true}, {cacheRefresh, false, true}, {cacheOff, false, false}} {
+		if c.use.looks() != c.looks || c.use.keeps() != c.keeps {
+			t.Errorf("%q looks %t and keeps %t", c.use, c.use.looks(), c.use.keeps())
 		}
-	}
-	if _, err := parseCacheMode("no-store"); err == nil {
-		t.Error("an unknown mode is taken")
 	}
 }

@@ -18,10 +18,15 @@ const (
 )
 
 var (
-	// errKeyReused: an Idempotency-Key has come again with another request.
-	errKeyReused = errors.New("this Idempotency-Key was used for another request: use a new key for each request")
+	errKeyReused = &refused{
+		Trouble: troubleMalformed, Param: "Idempotency-Key", Code: "idempotency_key_reused",
+		Text: "this Idempotency-Key was used for another request: use a new key for each request",
+	}
 	// errNoCall: there is no such call, or not for this client.
-	errNoCall = errors.New("no such call")
+	errNoCall = &refused{
+		Trouble: troubleNotFound,
+		Text:    "there is no such call: its answer is only kept for a while, and shown to the client who made it",
+	}
 	// errAbandoned is why a call ends that no client has come back to.
 	errAbandoned = errors.New("the client has left and not come back")
 )
@@ -35,7 +40,7 @@ type liveKey struct {
 
 // recalled is an answer from a time before this process, as the journal has it.
 type recalled struct {
-	id     string
+	id     string   // by which its client knows it (liveCall.named)
 	hash   [32]byte // of the request
 	status int
 	header http.Header
@@ -85,8 +90,11 @@ type liveCall struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 
+	// known is closed when the call has its first name.
+	known chan struct{}
+
 	// Guarded by v.mu.
-	id       string
+	names    []string
 	clients  int
 	detached bool
 	over     bool
@@ -127,14 +135,14 @@ func (v *live) begin(ctx context.Context, key liveKey, hash [32]byte, detached b
 		}
 		return v.same(l, hash)
 	}
-	l = &liveCall{v: v, key: key, hash: hash, out: newOutput(v.pool), detached: detached}
+	l = &liveCall{v: v, key: key, hash: hash, out: newOutput(v.pool), detached: detached, known: make(chan struct{})}
 	l.ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	if key.idempotency != "" {
 		v.byKey[key] = l
 	}
 	if kept != nil {
-		l.id, l.out = old.id, kept
-		v.byID[l.id] = l
+		l.out = kept
+		v.name(l, old.id)
 		v.over(l, nil)
 		return l, true, nil
 	}
@@ -178,13 +186,30 @@ func (v *live) restore(ctx context.Context, old recalled) (*output, error) {
 	return out, nil
 }
 
-// named gives the call its id, which names it to clients. It comes before the
-// first byte.
+// named gives the call an id that its client knows it by. The first one comes
+// before the first byte, and is in the ids of its events; an answer that bears
+// another one may be found by that as well.
 func (l *liveCall) named(id string) {
 	l.v.mu.Lock()
 	defer l.v.mu.Unlock()
-	l.id = id
-	l.v.byID[id] = l
+	l.v.name(l, id)
+}
+
+func (v *live) name(l *liveCall, id string) {
+	if l.names = append(l.names, id); len(l.names) == 1 {
+		close(l.known)
+	}
+	v.byID[id] = l
+}
+
+// id is the call's first name; empty before it has one.
+func (l *liveCall) id() string {
+	l.v.mu.Lock()
+	defer l.v.mu.Unlock()
+	if len(l.names) == 0 {
+		return ""
+	}
+	return l.names[0]
 }
 
 // context is the call's: it ends when the call has ended, was stopped, or
@@ -233,8 +258,10 @@ func (v *live) forget(l *liveCall) {
 	if v.byKey[l.key] == l {
 		delete(v.byKey, l.key)
 	}
-	if v.byID[l.id] == l {
-		delete(v.byID, l.id)
+	for _, name := range l.names {
+		if v.byID[name] == l {
+			delete(v.byID, name)
+		}
 	}
 	l.out.release()
 }
@@ -308,17 +335,13 @@ func (l *liveCall) stop(cause error) bool {
 	return true
 }
 
-// after reads what a client has had of the call: Last-Event-ID names the last
-// event. Without the header it is nothing. The error is errPosition.
-func (l *liveCall) after(h http.Header) (int, error) {
-	last := h.Get("Last-Event-ID")
-	if last == "" {
+// after reads what a client has had of the call: a Last-Event-ID names the last
+// event. Empty is nothing. The error is errPosition.
+func (l *liveCall) after(lastEvent string) (int, error) {
+	if lastEvent == "" {
 		return 0, nil
 	}
-	l.v.mu.Lock()
-	id := l.id
-	l.v.mu.Unlock()
-	number, ok := strings.CutPrefix(last, id+"-")
+	number, ok := strings.CutPrefix(lastEvent, l.id()+"-")
 	n, err := strconv.Atoi(number)
 	if !ok || err != nil || n < 0 {
 		return 0, errPosition
@@ -326,12 +349,12 @@ func (l *liveCall) after(h http.Header) (int, error) {
 	return n, nil
 }
 
-// follow writes the answer to a client, from where its Last-Event-ID says, until
-// the end of the answer (nil), what broke it, or the client leaves (the cause of
+// follow writes the answer to a client, from behind its Last-Event-ID, until the
+// end of the answer (nil), what broke it, or the client leaves (the cause of
 // ctx's end, or the error of the connection). Nothing was written where the
 // error is errPosition or errPieceGone, or where no head has come.
-func (l *liveCall) follow(ctx context.Context, to sink, h http.Header) error {
-	after, err := l.after(h)
+func (l *liveCall) follow(ctx context.Context, to sink, lastEvent string) error {
+	after, err := l.after(lastEvent)
 	if err != nil {
 		return err
 	}
@@ -369,12 +392,12 @@ func (l *liveCall) follow(ctx context.Context, to sink, h http.Header) error {
 
 // resume is GET /ninelives/v1/calls/{id}/stream: it is follow for the client who
 // made the call. Everybody else gets errNoCall.
-func (v *live) resume(ctx context.Context, to sink, h http.Header, client, id string) error {
+func (v *live) resume(ctx context.Context, to sink, lastEvent, client, id string) error {
 	l, err := v.call(client, id)
 	if err != nil {
 		return err
 	}
-	return l.follow(ctx, to, h)
+	return l.follow(ctx, to, lastEvent)
 }
 
 // liveSink writes the answer of a call into its output: an event a piece, with
@@ -392,9 +415,7 @@ type liveSink struct {
 
 // sink gives the sink of the call's only writer, once the call is named.
 func (l *liveCall) sink() *liveSink {
-	l.v.mu.Lock()
-	defer l.v.mu.Unlock()
-	return &liveSink{l: l, out: l.out, ctx: l.ctx, id: l.id}
+	return &liveSink{l: l, out: l.out, ctx: l.ctx, id: l.id()}
 }
 
 // Start implements sink.

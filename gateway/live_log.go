@@ -27,12 +27,21 @@ const (
 var (
 	// errOutputFull ends a call that nobody reads and that has become too long to
 	// be kept.
-	errOutputFull = errors.New("the answer is too long to be kept while no client reads it")
+	errOutputFull = &refused{
+		Trouble: troubleBusy,
+		Text:    "the answer is too long to be kept while no client reads it: stay connected until its end",
+	}
 	// errPieceGone: the answer has become too long to be kept whole, and its
 	// beginning is gone.
-	errPieceGone = errors.New("that part of the answer is no longer kept")
-	// errPosition: a client says that it has had more than was sent.
-	errPosition = errors.New("the answer has no such position")
+	errPieceGone = &refused{
+		Trouble: troubleNotFound,
+		Text:    "that part of the answer is no longer kept: it was too long to be kept whole",
+	}
+	// errPosition: a client says that it has had what was not sent.
+	errPosition = &refused{
+		Trouble: troubleMalformed, Param: "Last-Event-ID",
+		Text: "the answer has no event of this id: send the id of the last event that came, or none",
+	}
 )
 
 // output is one answer as it is sent to clients, in pieces numbered from 1. One
