@@ -36,16 +36,10 @@ type control struct {
 	Cache   cacheUse
 	// Idempotency is the Idempotency-Key.
 	Idempotency string
-	// Call is the call whose answer is taken up again, LastEvent how far the
-	// client has read it (Last-Event-ID).
-	Call, LastEvent string
 	// Retry is how many times the client has sent the request before by itself, as
 	// far as it says so.
 	Retry  int
 	Client clientKind
-	// TraceParent and TraceState are the W3C trace context; both are empty if the
-	// client sent none that is valid.
-	TraceParent, TraceState string
 	// RequestID is the client's own id of the request; empty if none is usable.
 	RequestID string
 }
@@ -110,7 +104,6 @@ var controls = map[string]func(c *control, value string) error{
 	"Priority":       func(c *control, v string) error { return readNumber(&c.Priority, v, -100, 0) },
 	"Route":          func(c *control, v string) error { return readWord(&c.Route, v) },
 	"Session":        func(c *control, v string) error { return readWord(&c.Session, v) },
-	"Call":           func(c *control, v string) error { return readWord(&c.Call, v) },
 	"Fallbacks":      readFallbacks,
 	"Mode": func(c *control, v string) error {
 		return readOneOf(&c.Mode, v, heal.ModeContinue, heal.ModeHold, heal.ModeFail)
@@ -156,12 +149,8 @@ func parseControl(h http.Header, body string) (control, *refused) {
 		}
 		c.Idempotency = v
 	}
-	if v := h.Get("Last-Event-Id"); v != "" && len(v) <= maxID && isPrintable(v) {
-		c.LastEvent = v
-	}
 	c.Session = sessionOf(c.Session, h, body)
 	c.Retry = clientRetry(h)
-	c.TraceParent, c.TraceState = traceOf(h)
 	if v := h.Get("X-Request-Id"); safeID(v) {
 		c.RequestID = v
 	}
@@ -218,35 +207,6 @@ func safeID(s string) bool {
 	return s != "" && len(s) <= maxID && !strings.ContainsFunc(s, func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.:/@=+", r))
 	})
-}
-
-// traceOf gives the trace context; a traceparent that is not valid begins a new
-// trace, as the standard wants it.
-//
-// Source: W3C Trace Context, §3.2 and §3.3.
-func traceOf(h http.Header) (parent, state string) {
-	v := h["Traceparent"]
-	if len(v) != 1 || !validParent(v[0]) {
-		return "", ""
-	}
-	state = strings.Join(h["Tracestate"], ",")
-	if len(state) > 512 || !isPrintable(state) {
-		state = ""
-	}
-	return v[0], state
-}
-
-func validParent(v string) bool {
-	fields := strings.Split(v, "-")
-	if len(fields) < 4 || fields[0] == "ff" || fields[0] == "00" && len(fields) != 4 {
-		return false
-	}
-	for i, digits := range [...]int{2, 32, 16, 2} {
-		if len(fields[i]) != digits || strings.Trim(fields[i], "0123456789abcdef") != "" {
-			return false
-		}
-	}
-	return strings.Trim(fields[1], "0") != "" && strings.Trim(fields[2], "0") != "" && len(v) <= maxWord && isPrintable(v)
 }
 
 func readMilliseconds(d *time.Duration, v string) error {

@@ -201,23 +201,13 @@ func (t *truth) value(name string, now time.Time) string {
 	return ""
 }
 
-// headers writes what is known by now into the headers of a response.
+// headers writes what is known by now into the headers of a response, or into
+// its trailers.
 func (t *truth) headers(h http.Header) {
 	now := time.Now()
 	for _, name := range truthNames {
 		if v := t.value(name, now); v != "" {
 			h.Set(ourPrefix+name, headerValue(v))
-		}
-	}
-}
-
-// trailers writes the same after the last byte of a stream, into the header of
-// the ResponseWriter. They need not have been named before.
-func (t *truth) trailers(h http.Header) {
-	now := time.Now()
-	for _, name := range truthNames {
-		if v := t.value(name, now); v != "" {
-			h[http.TrailerPrefix+http.CanonicalHeaderKey(ourPrefix+name)] = []string{headerValue(v)}
 		}
 	}
 }

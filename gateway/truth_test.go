@@ -3,7 +3,6 @@ package gateway
 import (
 	"encoding/json"
 	"net/http"
-	"net/http/httptest"
 	"reflect"
 	"strings"
 	"testing"
@@ -169,38 +168,5 @@ func TestACommentHoldsTheWholeTruth(t *testing.T) {
 	delete(got, "overhead_us")
 	if want := map[string]string{"candidate": "up/m", "model": "m", "attempts": "1", "reason": "first", "cache": "miss", "request_id": "req_1"}; !reflect.DeepEqual(got, want) {
 		t.Errorf("\n got %v\nwant %v", got, want)
-	}
-}
-
-// What headers said too early, trailers say again: over real HTTP.
-func TestTrailersTellWhatHeadersCouldNotKnow(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		tr := newTruth(time.Now())
-		tr.notice(attempt(1, "a/m"))
-		tr.headers(w.Header())
-		_, _ = w.Write([]byte("data: half\n\n"))
-		_ = http.NewResponseController(w).Flush()
-		tr.notice(ninelives.Notice{Kind: ninelives.NoticeFailover, Fault: &ninelives.Fault{Class: ninelives.ClassStreamBroken}})
-		tr.notice(attempt(2, "b/m"))
-		tr.done(&ninelives.Response{Candidate: "b/m", Attempts: 2})
-		tr.trailers(w.Header())
-	}))
-	defer server.Close()
-	resp, err := server.Client().Get(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	buf := make([]byte, 64)
-	for {
-		if _, err := resp.Body.Read(buf); err != nil {
-			break
-		}
-	}
-	if got := resp.Header.Get("x-ninelives-candidate") + " " + resp.Header.Get("x-ninelives-attempts"); got != "a/m 1" {
-		t.Errorf("headers: %s", got)
-	}
-	if got := resp.Trailer.Get("x-ninelives-candidate") + " " + resp.Trailer.Get("x-ninelives-attempts") + " " + resp.Trailer.Get("x-ninelives-reason"); got != "b/m 2 failover: stream_broken" {
-		t.Errorf("trailers: %s", got)
 	}
 }
