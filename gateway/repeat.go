@@ -18,10 +18,8 @@ import (
 // Source: notes/clients.md §3 and §5, measured.
 
 const (
-	// longestMemory is how long an exhausted request is remembered at most, and
-	// shortMemory where nobody knows when a candidate is back.
+	// longestMemory is how long an exhausted request is remembered at most.
 	longestMemory = 30 * time.Second
-	shortMemory   = 10 * time.Second
 	maxMemories   = 4096
 )
 
@@ -55,10 +53,11 @@ type memory struct {
 }
 
 // remembering says whether a failed call is remembered, and as what: only one
-// for which everything was tried, and not for want of time, which the next
-// request may bring more of. What is kept holds nothing of the request, and
-// names the time at which somebody is back, so that what it says becomes
-// shorter with the time that passes.
+// for which everything was tried and whose candidates rest, and not for want of
+// time, which the next request may bring more of. Where nobody rests (the
+// answers were empty, say), asking again may help. What is kept holds nothing of
+// the request, and names the time at which somebody is back, so that what it
+// says becomes shorter with the time that passes.
 func remembering(route string, err error, now time.Time) (memory, bool) {
 	var e *heal.Exhausted
 	if !errors.As(err, &e) || e == nil || e.Deadline {
@@ -72,11 +71,10 @@ func remembering(route string, err error, now time.Time) (memory, bool) {
 	if kept.Back.IsZero() && e.Fault != nil && e.Fault.RetryAfter > 0 {
 		kept.Back = now.Add(e.Fault.RetryAfter)
 	}
-	m := memory{route: route, err: &kept, until: now.Add(shortMemory)}
-	if kept.Back.After(now) {
-		m.until = now.Add(min(kept.Back.Sub(now), longestMemory))
+	if !kept.Back.After(now) {
+		return memory{}, false
 	}
-	return m, true
+	return memory{route: route, err: &kept, until: now.Add(min(kept.Back.Sub(now), longestMemory))}, true
 }
 
 // bare is a fault without what it holds of answers.

@@ -63,13 +63,16 @@ func TestARepeatIsTheSameClientSessionPlanAndBytes(t *testing.T) {
 }
 
 func TestOnlyWhatWasTriedInFullIsRemembered(t *testing.T) {
+	hinted := spentOn(0, ninelives.ClassRateLimit)
+	hinted.Fault.RetryAfter = 7 * time.Second
 	for name, tt := range map[string]struct {
 		err  error
 		want time.Duration
 	}{
 		"until the first is back":        {spentOn(12*time.Second, ninelives.ClassOverloaded), 12 * time.Second},
 		"no longer than 30 s":            {spentOn(time.Hour, ninelives.ClassBilling), 30 * time.Second},
-		"a while if nobody knows":        {spentOn(0, ninelives.ClassStreamBroken), 10 * time.Second},
+		"not if nobody rests":            {spentOn(0, ninelives.ClassStreamBroken), 0},
+		"as long as the provider asked":  {hinted, 7 * time.Second},
 		"under a wrapper":                {fmt.Errorf("call: %w", spentOn(5*time.Second, ninelives.ClassEmpty)), 5 * time.Second},
 		"not the request's own fault":    {&ninelives.Fault{Class: ninelives.ClassFormat, Status: 400}, 0},
 		"not an overflow":                {&ninelives.Fault{Class: ninelives.ClassContextLength, Status: 400}, 0},
