@@ -43,17 +43,23 @@ type chain struct {
 	// buffered is the policy of answers that nobody watches.
 	buffered heal.Policy
 	health   *heal.Health
+	cache    *answerCache // nil if answers are not kept
 
 	streamed, whole *heal.Healed
 }
 
 // ready makes the chains of the routes. All share one record of health, each
-// with a view of its own.
-func ready(routes []Route, health *heal.Health) []*chain {
+// with a view of its own. Kept answers of the chains before stay kept.
+func ready(routes []Route, health *heal.Health, before []*chain) []*chain {
 	chains := make([]*chain, len(routes))
 	for i := range routes {
 		r := &routes[i]
-		c := &chain{Route: r, health: health.Route(r.Name)}
+		c := &chain{Route: r, health: health.Route(r.Name), cache: newAnswerCache(r.Cache)}
+		for _, old := range before {
+			if old.Name == r.Name && old.Cache == r.Cache {
+				c.cache = old.cache
+			}
+		}
 		if r.Policy != nil {
 			c.policy = ForClients(*r.Policy)
 		} else {
@@ -79,6 +85,10 @@ func ready(routes []Route, health *heal.Health) []*chain {
 		}
 		c.buffered = wholeOf(c.policy)
 		models := c.models()
+		if len(models) == 0 {
+			chains[i] = c
+			continue // nobody can be asked: calls are told so
+		}
 		c.streamed = c.heal(&c.policy, models)
 		c.whole = c.heal(&c.buffered, models)
 		chains[i] = c

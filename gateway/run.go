@@ -14,7 +14,9 @@ import (
 type ending struct {
 	// response is the answer, whole or with its flag; nil if there is none.
 	response *ninelives.Response
-	err      error
+	// attempt is the number of the one that answered; 0 if none did.
+	attempt int
+	err     error
 	// gone: the client has left before the end.
 	gone bool
 	// status is what the client was told; 200 once a stream has begun.
@@ -27,7 +29,7 @@ type ending struct {
 	first time.Time
 }
 
-// watchStream carries out a call whose answer is streamed.
+// run carries out a call whose answer is streamed.
 func (s *stream) run(ctx context.Context, model ninelives.Model, req *ninelives.Request, notice func(ninelives.Notice)) ending {
 	s.start()
 	defer s.stop()
@@ -41,7 +43,7 @@ func (s *stream) run(ctx context.Context, model ninelives.Model, req *ninelives.
 		case ninelives.Notice:
 			notice(e)
 		case ninelives.Done:
-			end.response = e.Response
+			end.response, end.attempt = e.Response, e.Attempt
 		case *ninelives.Frame:
 		default:
 			if end.first.IsZero() {
@@ -64,7 +66,7 @@ func (s *stream) run(ctx context.Context, model ninelives.Model, req *ninelives.
 		}
 	}
 	end.status = 200
-	end.broke = end.err != nil && s.out != nil && s.started()
+	end.broke = end.err != nil && s.started()
 	return end
 }
 
@@ -88,7 +90,7 @@ func runWhole(ctx context.Context, model ninelives.Model, req *ninelives.Request
 		case ninelives.Discard:
 			delete(raw, e.Attempt)
 		case ninelives.Done:
-			end.response = e.Response
+			end.response, end.attempt = e.Response, e.Attempt
 			if r := e.Response; r.Continued == 0 && r.Degraded == "" && !r.OutputDefaulted {
 				end.raw = raw[e.Attempt]
 			}
@@ -127,6 +129,7 @@ func flagged(err error) *ninelives.Response {
 	default:
 		return nil
 	}
+	resp.Candidate = f.Candidate
 	resp.Message.Parts = nil
 	for _, p := range f.Partial.Message.Parts {
 		if c, ok := p.(ninelives.ToolCall); ok && (c.Name == "" || !jsontext.Value(c.Arguments).IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))) {

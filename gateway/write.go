@@ -34,6 +34,9 @@ type stream struct {
 	out     sink
 	// head is called once, before the first byte.
 	head func(http.Header)
+	// truth, if set, appends what is said of the answer before its last event,
+	// where the gateway writes it.
+	truth func(dst []byte, r *ninelives.Response) []byte
 
 	mu      sync.Mutex
 	begun   bool // the first byte is out
@@ -51,7 +54,7 @@ type stream struct {
 	told    []told
 	waiting int  // the first of told that has come since the last frame
 	fresh   bool // an event has come since the last frame
-	bytes   int64
+	given   int  // bytes of content
 	// asked is the attempt that started last: the answer names its model.
 	asked ninelives.Notice
 }
@@ -165,9 +168,35 @@ func (s *stream) event(ev ninelives.Event) error {
 		}
 	}
 	s.adopt()
-	s.buf = s.enc().Event(s.buf[:0], ev)
+	s.buf = s.buf[:0]
+	if done, ok := ev.(ninelives.Done); ok && s.truth != nil && s.codec != geminiArray {
+		s.buf = s.truth(s.buf, done.Response)
+	}
+	s.count(ev)
+	s.buf = s.enc().Event(s.buf, ev)
 	s.write(s.buf, true)
 	return s.err
+}
+
+// count counts what the client is given of an answer's content.
+func (s *stream) count(ev ninelives.Event) {
+	switch e := ev.(type) {
+	case ninelives.TextDelta:
+		s.given += len(e.Text)
+	case ninelives.ReasoningDelta:
+		s.given += len(e.Text)
+	case ninelives.RefusalDelta:
+		s.given += len(e.Text)
+	case ninelives.ToolCallDelta:
+		s.given += len(e.Name) + len(e.Arguments)
+	}
+}
+
+// content is how many bytes of content went out.
+func (s *stream) content() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.given
 }
 
 // relays says that an event's bytes come in a frame.
@@ -198,6 +227,7 @@ func (s *stream) frame(f *ninelives.Frame) {
 // tell remembers what is relayed, for whoever has to go on with it.
 func (s *stream) tell(ev ninelives.Event, text string) {
 	s.fresh = true
+	s.given += len(text)
 	if n := len(s.told); n == 0 || !samePart(s.told[n-1].event, ev) {
 		s.told = append(s.told, told{event: ev})
 	}
@@ -290,7 +320,6 @@ func (s *stream) write(p []byte, flush bool) {
 	}
 	if len(p) > 0 {
 		s.last = time.Now()
-		s.bytes += int64(len(p))
 		_, s.err = s.out.Write(p)
 	}
 	if flush && s.err == nil {

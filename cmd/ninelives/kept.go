@@ -11,6 +11,7 @@ import (
 
 	ninelives "github.com/ninelives-ai/ninelives"
 	"github.com/ninelives-ai/ninelives/journal"
+	"github.com/ninelives-ai/ninelives/provider"
 )
 
 // kept is the journal as the commands use it. Where it cannot be opened or
@@ -53,12 +54,16 @@ func (p *process) journalPath() (string, error) {
 
 // openJournal opens the journal for a command; what is how the command calls
 // what it keeps there.
-func (p *process) openJournal(what string) *kept {
+func (p *process) openJournal(what string) *kept { return p.openSealed(what, provider.Secret{}) }
+
+// openSealed is openJournal with the key that what is kept is encrypted with;
+// an empty one encrypts nothing.
+func (p *process) openSealed(what string, key provider.Secret) *kept {
 	k := &kept{what: what}
 	path, err := p.journalPath()
 	if err == nil {
 		k.path = path
-		k.j, err = journal.Open(path)
+		k.j, err = journal.OpenWith(path, journal.Options{Key: key.Reveal()})
 	}
 	if err == nil {
 		k.file, err = os.Stat(path)

@@ -21,7 +21,11 @@
 //	sessions.go sessions, replay
 //	acp.go      acp: the agent for editors (package acp)
 //	trust.go    trust: what a project's configuration may set
+//	check.go    check: what the configuration comes to (check_show.go writes it,
+//	            check_policy.go compares policies, check_live.go asks)
+//	keys.go     keys: those that the gateway's clients show
 //	sim.go      sim: the simulator as a server
+//	launch.go   launch: a client that asks the gateway; launch_clients.go has the clients
 //	version.go  version
 package main
 
@@ -123,7 +127,7 @@ func (p *process) root() *cobra.Command {
 	root.SetOut(p.stdout)
 	root.SetErr(p.stderr)
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(p.ask(), p.run(), p.resumeCommand(), p.sessions(), p.replay(), p.acp(), p.trust(), p.calls(), p.sim(), p.version())
+	root.AddCommand(p.ask(), p.run(), p.resumeCommand(), p.sessions(), p.replay(), p.acp(), p.trust(), p.calls(), p.serve(), p.check(), p.keys(), p.sim(), p.launch(p.startGateway), p.version())
 	return root
 }
 

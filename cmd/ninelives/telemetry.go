@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"time"
@@ -37,19 +38,18 @@ const contentVariable = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 // environment names; none is no option. What is wrong with it is never an error
 // of the work: it is a warning, at the end the first trouble in a line.
 func (s *shop) telemetry(ctx context.Context) []agent.Option {
-	traces, metrics := s.collects("TRACES"), s.collects("METRICS")
+	traces, why := s.p.collects("TRACES")
+	metrics, whyNot := s.p.collects("METRICS")
+	for _, why := range []string{why, whyNot} {
+		if why != "" {
+			s.warnings = append(s.warnings, why)
+		}
+	}
 	if !traces && !metrics {
 		return nil
 	}
 	var trouble firstError
-	otel.SetErrorHandler(&trouble) // else it would be written to the terminal
-	otel.SetLogger(funcr.New(func(_, text string) { trouble.Handle(errors.New(text)) }, funcr.Options{}))
-
-	origin, err := resource.New(ctx, resource.WithTelemetrySDK(),
-		resource.WithAttributes(attribute.String("service.name", "ninelives"), attribute.String("service.version", buildVersion())), resource.WithFromEnv())
-	if err != nil {
-		trouble.Handle(err)
-	}
+	origin := telling(ctx, &trouble)
 	var tracers trace.TracerProvider = notraces.NewTracerProvider()
 	var meters metric.MeterProvider = nometrics.NewMeterProvider()
 	var ends []func(context.Context) error
@@ -95,22 +95,63 @@ func (s *shop) telemetry(ctx context.Context) []agent.Option {
 	return []agent.Option{agent.Hooks(hook)}
 }
 
+// telling sends the library's own troubles to where they are kept, and gives
+// what every signal says of where it comes from.
+func telling(ctx context.Context, trouble *firstError) *resource.Resource {
+	otel.SetErrorHandler(trouble) // else it would be written to the terminal
+	otel.SetLogger(funcr.New(func(_, text string) { trouble.Handle(errors.New(text)) }, funcr.Options{}))
+	origin, err := resource.New(ctx, resource.WithTelemetrySDK(),
+		resource.WithAttributes(attribute.String("service.name", "ninelives"), attribute.String("service.version", buildVersion())), resource.WithFromEnv())
+	if err != nil {
+		trouble.Handle(err)
+	}
+	return origin
+}
+
+// tracer makes the spans of a gateway where the environment names a collector;
+// nil where it names none. Close sends what is left.
+func (p *process) tracer(ctx context.Context, log *slog.Logger) (tracers trace.TracerProvider, close func()) {
+	traces, why := p.collects("TRACES")
+	if why != "" {
+		log.Warn("telemetry", "problem", why)
+	}
+	if !traces {
+		return nil, func() {}
+	}
+	var trouble firstError
+	origin := telling(ctx, &trouble)
+	exporter, err := otlptracehttp.New(ctx)
+	if err != nil {
+		log.Warn("telemetry", "problem", err.Error())
+		return nil, func() {}
+	}
+	t := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(origin))
+	return t, func() {
+		ctx, cancel := context.WithTimeout(context.Background(), flushTime)
+		defer cancel()
+		trouble.Handle(t.Shutdown(ctx))
+		if err := trouble.first(); err != nil {
+			log.Warn("telemetry was not all sent", "problem", err.Error())
+		}
+	}
+}
+
 // collects reports that the environment names a collector for a signal, TRACES
-// or METRICS, that is spoken to over HTTP.
-func (s *shop) collects(signal string) bool {
+// or METRICS, that is spoken to over HTTP; why tells why one that is named is
+// not.
+func (p *process) collects(signal string) (collects bool, why string) {
 	get := func(name string) string {
-		text, _ := s.p.env(name)
+		text, _ := p.env(name)
 		return strings.TrimSpace(text)
 	}
 	if cmp.Or(get("OTEL_EXPORTER_OTLP_"+signal+"_ENDPOINT"), get("OTEL_EXPORTER_OTLP_ENDPOINT")) == "" ||
 		strings.EqualFold(get("OTEL_SDK_DISABLED"), "true") || get("OTEL_"+signal+"_EXPORTER") == "none" {
-		return false
+		return false, ""
 	}
 	if cmp.Or(get("OTEL_EXPORTER_OTLP_"+signal+"_PROTOCOL"), get("OTEL_EXPORTER_OTLP_PROTOCOL")) == "grpc" {
-		s.warnings = append(s.warnings, fmt.Sprintf("%s of telemetry are not sent: OTEL_EXPORTER_OTLP_PROTOCOL is grpc, and only http/protobuf is spoken (port 4318)", strings.ToLower(signal)))
-		return false
+		return false, fmt.Sprintf("%s of telemetry are not sent: OTEL_EXPORTER_OTLP_PROTOCOL is grpc, and only http/protobuf is spoken (port 4318)", strings.ToLower(signal))
 	}
-	return true
+	return true, ""
 }
 
 func (s *shop) capturesContent() bool {
