@@ -114,6 +114,11 @@ var sayings = map[trouble]saying{
 // request, and only what is safe of it; everything else is said in our words.
 func answerFor(p ninelives.Protocol, client clientKind, stream bool, err error, now time.Time) clientAnswer {
 	v := judgeError(err, now)
+	if v.trouble == troubleTooLarge && client == clientOpencode {
+		// It would compact and send again, for ever; and a body that was not read
+		// says nothing of what it was.
+		v.trouble = troubleMalformed
+	}
 	if v.trouble == troubleTooLong && v.fault.Status == http.StatusRequestEntityTooLarge && p == ninelives.AnthropicMessages && !v.counted() {
 		v.trouble = troubleTooLarge // its own word, where there are no numbers to say it with
 	}

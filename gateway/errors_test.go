@@ -155,7 +155,7 @@ func TestEveryTroubleIsToldAsTheClientNeedsIt(t *testing.T) {
 			"503 overloaded_error after 5", "503 service_unavailable_error server_is_overloaded after 5",
 			"429 service_unavailable_error server_is_overloaded after 5", "503 service_unavailable_error server_is_overloaded after 5", "503 UNAVAILABLE after 5"},
 		{"too many bytes", &refused{Trouble: troubleTooLarge},
-			"413 request_too_large" + never, "413 invalid_request_error request_too_large" + never,
+			"413 request_too_large" + never, "400 invalid_request_error invalid_request" + never, // opencode
 			"400 invalid_request_error request_too_large" + never, "413 invalid_request_error request_too_large" + never, "413 INVALID_ARGUMENT" + never},
 		{"a model that no route takes", &refused{Trouble: troubleNoModel},
 			"404 not_found_error" + never, "404 invalid_request_error model_not_found" + never,
@@ -300,7 +300,7 @@ func TestWordsThatClientsLookForComeInTheirPlace(t *testing.T) {
 func TestAPlainAnswerDoesNotSayTooLong(t *testing.T) {
 	for _, p := range everyProtocol {
 		for _, err := range []error{&ninelives.Fault{Class: ninelives.ClassContextLength, Requested: 2, Window: 1}, &refused{Trouble: troubleTooLarge, Text: "too large"}} {
-			a := answerFor(p, clientOpencode, true, err, errorTime)
+			a := answerFor(p, clientOther, true, err, errorTime)
 			if !a.overflow() {
 				t.Fatalf("%s: %v is an overflow", p, err)
 			}
