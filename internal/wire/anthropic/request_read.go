@@ -31,6 +31,9 @@ func DecodeRequest(body []byte) (wire.Incoming, error) {
 		return wire.Incoming{}, malformed("messages: at least one message is required")
 	}
 	req.Messages = append(d.system, d.messages...)
+	if wire.Marked(body) {
+		wire.Restore(req.Messages)
+	}
 	d.config()
 	req.Extra = extra(d.kept.Object())
 	return d.in, nil

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	ninelives "github.com/ninelives-ai/ninelives"
+	"github.com/ninelives-ai/ninelives/internal/wire"
 	"github.com/ninelives-ai/ninelives/internal/wire/anthropic"
 )
 
@@ -103,7 +104,9 @@ func TestAnswersOfOtherProtocolsAreWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `{"id":"chatcmpl-1","type":"message","role":"assistant","model":"m","content":[{"type":"thinking","thinking":"hm","signature":""},{"type":"text","text":"I cannot."}],` +
+	thought, hidden := wire.Mark(r.Message.Parts[0].(ninelives.Reasoning)), wire.Mark(r.Message.Parts[1].(ninelives.Reasoning))
+	want := `{"id":"chatcmpl-1","type":"message","role":"assistant","model":"m","content":[{"type":"thinking","thinking":"hm","signature":"` + thought +
+		`"},{"type":"redacted_thinking","data":"` + hidden + `"},{"type":"text","text":"I cannot."}],` +
 		`"stop_reason":"refusal","stop_sequence":null,"usage":{"input_tokens":6,"cache_read_input_tokens":4,"output_tokens":5}}`
 	if string(got) != want {
 		t.Errorf("got  %s\nwant %s", got, want)

@@ -306,7 +306,9 @@ func (e *encoder) cite(dst []byte, part int, citations []ninelives.Citation) []b
 // done writes what the deltas left over, and the end.
 func (e *encoder) done(dst []byte, r *ninelives.Response) []byte {
 	dst = e.start(dst, r)
-	for i, part := range r.Message.Parts {
+	parts := carry(r.Message.Parts)
+	var late []string // the marks of blocks that were closed before it was known whose they are
+	for i, part := range parts {
 		s := e.sent[i]
 		switch v := part.(type) {
 		case ninelives.Text:
@@ -315,8 +317,11 @@ func (e *encoder) done(dst []byte, r *ninelives.Response) []byte {
 				continue
 			}
 		case ninelives.Reasoning:
-			if s != nil && !v.Redacted && e.current == i {
+			switch {
+			case s != nil && !v.Redacted && e.current == i:
 				dst = e.sign(dst, i, v.Provenance, v.Meta)
+			case s != nil && !s.signed && wire.IsMark(v.Provenance.Signature):
+				late = append(late, v.Provenance.Signature)
 			}
 		case ninelives.ToolCall:
 			if s != nil && s.block >= 0 && s.length == 0 && e.current == i {
@@ -328,6 +333,9 @@ func (e *encoder) done(dst []byte, r *ninelives.Response) []byte {
 		if s == nil {
 			dst = e.whole(dst, i, part)
 		}
+	}
+	for i, mark := range late {
+		dst = e.whole(dst, len(parts)+i, marked("", mark))
 	}
 	dst = e.close(dst)
 	own := r.Extra.For(protocol)

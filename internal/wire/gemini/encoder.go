@@ -167,7 +167,7 @@ func (e *encoder) candidates(r *ninelives.Response) {
 	}
 	w.Name("candidates")
 	w.Open('[')
-	e.candidate(0, ninelives.Choice{Message: r.Message, Finish: r.Finish, FinishRaw: r.FinishRaw, Extra: r.ChoiceExtra}, e.untold(r.Message.Parts))
+	e.candidate(0, ninelives.Choice{Message: r.Message, Finish: r.Finish, FinishRaw: r.FinishRaw, Extra: r.ChoiceExtra}, e.untold(carry(r.Message.Parts)))
 	for i, c := range r.Choices {
 		e.candidate(i+1, c, c.Message.Parts)
 	}

@@ -48,6 +48,9 @@ func DecodeRequest(model string, body []byte) (*ninelives.Request, error) {
 		d.req.Messages = append([]ninelives.Message{*d.instructions}, d.req.Messages...)
 	}
 	d.pair()
+	if wire.Marked(body) {
+		wire.Restore(d.req.Messages)
+	}
 	d.req.Extra = extraOf(d.kept.Object())
 	return d.req, nil
 }

@@ -161,7 +161,7 @@ func (e *ChatEncoder) done(dst []byte, r *ninelives.Response) []byte {
 	if e.o.Created.IsZero() {
 		e.o.Created = r.Created
 	}
-	for i, part := range r.Message.Parts {
+	for i, part := range chatCarry(r.Message.Parts) {
 		dst = e.rest(dst, i, part)
 	}
 	dst = e.last(dst, 0, r.Message, r.Finish, r.Logprobs, r.ChoiceExtra, r.Extra)

@@ -110,6 +110,9 @@ func DecodeChatRequest(body []byte) (wire.Incoming, error) {
 	if err != nil {
 		return wire.Incoming{}, err
 	}
+	if wire.Marked(body) {
+		wire.Restore(req.Messages)
+	}
 	return in, nil
 }
 

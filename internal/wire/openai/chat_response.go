@@ -122,6 +122,7 @@ func (w *chatWriter) choice(index int, m ninelives.Message, finish ninelives.Fin
 	w.Name("message")
 	inner := w.Open('{')
 	w.StringMember("role", "assistant")
+	m.Parts = chatCarry(m.Parts)
 	w.answer(m)
 	w.rest(inner, m.Extra)
 	w.Close('}')

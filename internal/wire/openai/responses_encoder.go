@@ -392,7 +392,7 @@ func (e *ResponsesEncoder) endPart(dst []byte, p *responsesOutPart) []byte {
 func (e *ResponsesEncoder) done(dst []byte, r *ninelives.Response) []byte {
 	h := e.head(r)
 	dst = e.start(dst, h)
-	for i, part := range r.Message.Parts {
+	for i, part := range responsesCarry(r.Message.Parts) {
 		dst = e.whole(dst, i, part)
 	}
 	cut := r.Finish == ninelives.FinishLength
@@ -505,7 +505,7 @@ func (e *ResponsesEncoder) closeItem(dst []byte, index int, it *responsesOut, cu
 // reasoning are one item now, whatever they were.
 func (it *responsesOut) message() []ninelives.Part {
 	var parts []ninelives.Part
-	var blob string
+	blob := it.blob()
 	for i, p := range it.parts {
 		switch v := p.part.(type) {
 		case ninelives.Text:
@@ -519,9 +519,7 @@ func (it *responsesOut) message() []ninelives.Part {
 			parts = append(parts, v)
 		case ninelives.Reasoning:
 			v.Text = p.text.String()
-			if i == 0 {
-				blob = v.Provenance.Blob
-			} else if _, begins := responsesItemOf(v.Extra); begins {
+			if _, begins := responsesItemOf(v.Extra); begins && i > 0 {
 				v.Extra = ninelives.Extra{}
 			}
 			v.ID, v.Provenance.Blob = it.id, blob
@@ -533,4 +531,20 @@ func (it *responsesOut) message() []ninelives.Part {
 		}
 	}
 	return parts
+}
+
+// blob is the opaque content of an item of reasoning: that of its first part,
+// or the marks of all.
+func (it *responsesOut) blob() string {
+	var marks []string
+	for i, p := range it.parts {
+		r, _ := p.part.(ninelives.Reasoning)
+		if i == 0 && !wire.IsMark(r.Provenance.Blob) {
+			return r.Provenance.Blob
+		}
+		if wire.IsMark(r.Provenance.Blob) {
+			marks = append(marks, r.Provenance.Blob)
+		}
+	}
+	return wire.JoinMarks(marks)
 }

@@ -82,6 +82,9 @@ func DecodeResponsesRequest(body []byte) (wire.Incoming, error) {
 		return wire.Incoming{}, err
 	}
 	req.Messages = messages
+	if wire.Marked(body) {
+		wire.Restore(req.Messages)
+	}
 	if instructions != nil {
 		req.Messages = append([]ninelives.Message{ninelives.SystemText(rawjson.String(instructions))}, req.Messages...)
 	} else if len(req.Messages) > 0 && isResponsesInstructions(req.Messages[0]) {

@@ -230,7 +230,9 @@ func responsesUsage(raw []byte) ninelives.Usage {
 // EncodeResponsesResponse writes a whole answer for a client.
 func EncodeResponsesResponse(r *ninelives.Response) []byte {
 	w := responsesWriter{answer: true, stem: responsesStem(r.ID), cut: r.Finish == ninelives.FinishLength}
-	w.response(responsesHead{id: r.ID, model: r.Model, created: r.Created}, r, func() { w.conversation([]ninelives.Message{r.Message}) })
+	m := r.Message
+	m.Parts = responsesCarry(m.Parts)
+	w.response(responsesHead{id: r.ID, model: r.Model, created: r.Created}, r, func() { w.conversation([]ninelives.Message{m}) })
 	return w.B
 }
 

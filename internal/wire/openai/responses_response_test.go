@@ -94,11 +94,13 @@ func TestResponsesResponseFromElsewhere(t *testing.T) {
 		}},
 		Usage: ninelives.Usage{Input: 10, Cached: 4, Output: 5, Reported: ninelives.UsageInput | ninelives.UsageOutput | ninelives.UsageCached, InputExcludesCached: true},
 	}
+	thought, hidden := wire.Mark(r.Message.Parts[0].(ninelives.Reasoning)), wire.Mark(r.Message.Parts[1].(ninelives.Reasoning))
 	want := `{"id":"msg_01","object":"response","created_at":0,"status":"completed","model":"claude","incomplete_details":null,` +
 		`"error":null,"instructions":null,"metadata":{},"parallel_tool_calls":true,"tool_choice":"auto","tools":[],"output":[` +
-		`{"type":"reasoning","id":"rs_9l_msg_01_0","summary":[{"type":"summary_text","text":"Hm."}]},` +
-		`{"type":"message","id":"msg_9l_msg_01_1","role":"assistant","content":[{"type":"output_text","text":"I look.","annotations":[{"type":"url_citation","url":"https://example.org","title":"T","start_index":0,"end_index":7}]}],"status":"completed"},` +
-		`{"type":"function_call","id":"fc_9l_msg_01_2","call_id":"toolu_1","name":"look","arguments":"{\"q\":1}","status":"completed"}],` +
+		`{"type":"reasoning","id":"rs_9l_msg_01_0","summary":[{"type":"summary_text","text":"Hm."}],"encrypted_content":"` + thought + `"},` +
+		`{"type":"reasoning","id":"rs_9l_msg_01_1","summary":[],"encrypted_content":"` + hidden + `"},` +
+		`{"type":"message","id":"msg_9l_msg_01_2","role":"assistant","content":[{"type":"output_text","text":"I look.","annotations":[{"type":"url_citation","url":"https://example.org","title":"T","start_index":0,"end_index":7}]}],"status":"completed"},` +
+		`{"type":"function_call","id":"fc_9l_msg_01_3","call_id":"toolu_1","name":"look","arguments":"{\"q\":1}","status":"completed"}],` +
 		`"usage":{"input_tokens":14,"input_tokens_details":{"cached_tokens":4},"output_tokens":5,"output_tokens_details":{"reasoning_tokens":0},"total_tokens":19}}`
 	if got := string(openai.EncodeResponsesResponse(r)); got != want {
 		t.Errorf("\n got %s\nwant %s", got, want)
