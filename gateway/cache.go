@@ -22,10 +22,6 @@ const (
 	cacheAnswer = 1 << 20 // of one answer; larger ones are not kept
 )
 
-// looks says that a kept answer will do, keeps that a new one is kept.
-func (u cacheUse) looks() bool { return u != cacheRefresh && u != cacheOff }
-func (u cacheUse) keeps() bool { return u != cacheOff }
-
 // cacheLabel is what the cache did for a call, as clients and metrics are told.
 type cacheLabel string
 

@@ -149,14 +149,3 @@ func TestACacheIsBoundedInNumberSizeAndTime(t *testing.T) {
 		t.Error("a cache that is off keeps answers")
 	}
 }
-
-func TestWhatAClientWantsOfTheCache(t *testing.T) {
-	for _, c := range []struct {
-		use          cacheUse
-		looks, keeps bool
-	}{{cacheDefault, true, true}, {cacheUsed, true, true}, {cacheRefresh, false, true}, {cacheOff, false, false}} {
-		if c.use.looks() != c.looks || c.use.keeps() != c.keeps {
-			t.Errorf("%q looks %t and keeps %t", c.use, c.use.looks(), c.use.keeps())
-		}
-	}
-}

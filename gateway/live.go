@@ -335,13 +335,14 @@ func (l *liveCall) stop(cause error) bool {
 	return true
 }
 
-// after reads what a client has had of the call: a Last-Event-ID names the last
-// event. Empty is nothing. The error is errPosition.
-func (l *liveCall) after(lastEvent string) (int, error) {
-	if lastEvent == "" {
+// after reads what a client has had of the call: Last-Event-ID names the last
+// event. Without the header it is nothing. The error is errPosition.
+func (l *liveCall) after(h http.Header) (int, error) {
+	last := h.Get("Last-Event-ID")
+	if last == "" {
 		return 0, nil
 	}
-	number, ok := strings.CutPrefix(lastEvent, l.id()+"-")
+	number, ok := strings.CutPrefix(last, l.id()+"-")
 	n, err := strconv.Atoi(number)
 	if !ok || err != nil || n < 0 {
 		return 0, errPosition
@@ -353,8 +354,8 @@ func (l *liveCall) after(lastEvent string) (int, error) {
 // end of the answer (nil), what broke it, or the client leaves (the cause of
 // ctx's end, or the error of the connection). Nothing was written where the
 // error is errPosition or errPieceGone, or where no head has come.
-func (l *liveCall) follow(ctx context.Context, to sink, lastEvent string) error {
-	after, err := l.after(lastEvent)
+func (l *liveCall) follow(ctx context.Context, to sink, h http.Header) error {
+	after, err := l.after(h)
 	if err != nil {
 		return err
 	}
@@ -392,12 +393,12 @@ func (l *liveCall) follow(ctx context.Context, to sink, lastEvent string) error 
 
 // resume is GET /ninelives/v1/calls/{id}/stream: it is follow for the client who
 // made the call. Everybody else gets errNoCall.
-func (v *live) resume(ctx context.Context, to sink, lastEvent, client, id string) error {
+func (v *live) resume(ctx context.Context, to sink, h http.Header, client, id string) error {
 	l, err := v.call(client, id)
 	if err != nil {
 		return err
 	}
-	return l.follow(ctx, to, lastEvent)
+	return l.follow(ctx, to, h)
 }
 
 // liveSink writes the answer of a call into its output: an event a piece, with

@@ -248,7 +248,7 @@ func TestEveryPositionGivesTheMissingBytes(t *testing.T) {
 		k.end(nil)
 
 		var all liveClient
-		if err := l.follow(context.Background(), &all, ""); err != nil {
+		if err := l.follow(context.Background(), &all, http.Header{}); err != nil {
 			t.Fatal(err)
 		}
 		if bare := withoutOurIDs(all.String(), eol); bare != string(stream) {
@@ -256,7 +256,7 @@ func TestEveryPositionGivesTheMissingBytes(t *testing.T) {
 		}
 		for at, id := range eventPositions(all.String(), eol) {
 			var rest liveClient
-			if err := v.resume(context.Background(), &rest, id, "a", "call"); err != nil {
+			if err := v.resume(context.Background(), &rest, http.Header{"Last-Event-Id": {id}}, "a", "call"); err != nil {
 				t.Fatal(err)
 			}
 			if want := all.String()[at:]; rest.String() != want {

@@ -62,7 +62,7 @@ func TestARepeatedKeyJoinsTheRunningCallAndReplaysTheEndedOne(t *testing.T) {
 				}
 			}
 			go func() {
-				if err := m.follow(t.Context(), &clients[i], ""); err != nil {
+				if err := m.follow(t.Context(), &clients[i], http.Header{}); err != nil {
 					t.Error(err)
 				}
 			}()
@@ -75,7 +75,7 @@ func TestARepeatedKeyJoinsTheRunningCallAndReplaysTheEndedOne(t *testing.T) {
 		if !joined || err != nil {
 			t.Fatalf("the ended call was not replayed: %t, %v", joined, err)
 		}
-		if err := m.follow(t.Context(), &clients[2], ""); err != nil {
+		if err := m.follow(t.Context(), &clients[2], http.Header{}); err != nil {
 			t.Error(err)
 		}
 		const want = "data: one\nid: call-1\n\ndata: two\nid: call-2\n\n"
@@ -101,7 +101,7 @@ func TestAKeyIsTheClientsOwnAndForOneRequest(t *testing.T) {
 		}
 		m.end(nil)
 		for _, c := range [][2]string{{"b", "call"}, {"", "call"}, {"a", "other"}} {
-			if err := v.resume(t.Context(), &liveClient{}, "", c[0], c[1]); !errors.Is(err, errNoCall) {
+			if err := v.resume(t.Context(), &liveClient{}, http.Header{}, c[0], c[1]); !errors.Is(err, errNoCall) {
 				t.Errorf("client %q takes up %q: %v", c[0], c[1], err)
 			}
 		}
@@ -197,7 +197,7 @@ func TestAFailedCallCanBeReadToItsEndButNotReplayed(t *testing.T) {
 			sayLive(t, k, "one", "two")
 			k.end(c.err)
 			var rest liveClient
-			if err := v.resume(t.Context(), &rest, "call-1", "a", "call"); err != c.err || rest.String() != "data: two\nid: call-2\n\n" {
+			if err := v.resume(t.Context(), &rest, http.Header{"Last-Event-Id": {"call-1"}}, "a", "call"); err != c.err || rest.String() != "data: two\nid: call-2\n\n" {
 				t.Errorf("the rest is %q, %v", rest.String(), err)
 			}
 			m, joined, err := v.begin(t.Context(), liveKey{"a", "key"}, liveAsked, false)
@@ -218,7 +218,7 @@ func TestAnEndedAnswerIsKeptForTenMinutes(t *testing.T) {
 		sayLive(t, k, "one")
 		k.end(nil)
 		time.Sleep(endedFor - 1)
-		if err := v.resume(t.Context(), &liveClient{}, "", "a", "call"); err != nil {
+		if err := v.resume(t.Context(), &liveClient{}, http.Header{}, "a", "call"); err != nil {
 			t.Errorf("just before: %v", err)
 		}
 		if v.pool.used.Load() == 0 {
@@ -274,7 +274,7 @@ func TestTheJournalReplaysWhatIsNotInMemory(t *testing.T) {
 				t.Fatalf("it was not replayed: %v", err)
 			}
 			var got liveClient
-			if err := l.follow(t.Context(), &got, "old-1"); err != nil || got.String() != "data: two\nid: old-2\n\n" {
+			if err := l.follow(t.Context(), &got, http.Header{"Last-Event-Id": {"old-1"}}); err != nil || got.String() != "data: two\nid: old-2\n\n" {
 				t.Errorf("got %q, %v", got.String(), err)
 			}
 		}
@@ -295,7 +295,7 @@ func TestALastEventIDThatIsNone(t *testing.T) {
 		l := beginLive(t, v, "key")
 		l.end(nil)
 		for _, id := range []string{"call-1", "call--1", "call-x", "call", "other-0", "-", "call-99999999999999999999"} {
-			if err := v.resume(t.Context(), &liveClient{}, id, "a", "call"); !errors.Is(err, errPosition) {
+			if err := v.resume(t.Context(), &liveClient{}, http.Header{"Last-Event-Id": {id}}, "a", "call"); !errors.Is(err, errPosition) {
 				t.Errorf("%q: %v", id, err)
 			}
 		}
@@ -327,7 +327,7 @@ func TestComingGoingAndEndingAtOnce(t *testing.T) {
 					ctx, leave := context.WithTimeout(t.Context(), time.Duration(1+c*i)*time.Millisecond)
 					defer leave()
 					var got liveClient
-					err := l.follow(ctx, &got, "")
+					err := l.follow(ctx, &got, http.Header{})
 					if n := strings.Count(got.String(), "data: x"); err == nil && n != 100 {
 						t.Errorf("a whole answer has %d of 100 events", n)
 					}
@@ -349,7 +349,7 @@ func TestAClientTakesUpItsStreamOverHTTP(t *testing.T) {
 	v := newLive(graceOf(time.Minute))
 	l := beginLive(t, v, "key")
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := v.resume(r.Context(), newConnection(w, time.Minute), r.Header.Get("Last-Event-ID"), "a", "call"); err != nil {
+		if err := v.resume(r.Context(), newConnection(w, time.Minute), r.Header, "a", "call"); err != nil {
 			panic(http.ErrAbortHandler)
 		}
 	}))

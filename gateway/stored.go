@@ -215,7 +215,8 @@ func answered(object []byte) bool {
 type expansion struct {
 	// Body is the request with all items and without previous_response_id. Any
 	// server of the protocol can answer it, whether it has seen the earlier
-	// responses or not.
+	// responses or not, unless there is reasoning of another protocol in our own
+	// wrapping in it (wire.Marked), which only request takes off.
 	Body []byte
 	// Previous goes into put with the answer.
 	Previous *storedNode

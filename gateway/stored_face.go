@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"runtime/debug"
@@ -181,15 +182,18 @@ func (s *responseStore) cancel(ctx context.Context, v *live, client, id string) 
 	if n == nil && err != nil {
 		return nil, noResponse(id)
 	}
-	stopped := l != nil && l.stop(errResponseCancelled)
-	switch {
-	case n == nil && stopped: // it is streamed, and was to be stored at its end
-		return backgroundObject{ID: id, Status: "cancelled"}.encode(), nil
-	case n != nil && underWay(n.Object):
+	if n != nil && underWay(n.Object) {
+		// Settled first: the call that is stopped would say that it failed.
 		object := backgroundHead(n.Object, "cancelled").encode()
 		if s.settle(client, id, object, nil) {
+			if l != nil {
+				l.stop(errResponseCancelled)
+			}
 			return object, nil
 		}
+	}
+	if n == nil && l.stop(errResponseCancelled) { // it is streamed, and was to be stored at its end
+		return backgroundObject{ID: id, Status: "cancelled"}.encode(), nil
 	}
 	return nil, &refused{Trouble: troubleMalformed, Text: "Cannot cancel a completed response."}
 }
@@ -307,13 +311,16 @@ func (s *responseStore) start(ctx context.Context, v *live, b background, run fu
 	return l, queued, nil
 }
 
-// unbroken makes an error of a panic: nobody else would catch it here, and it
-// would end the calls of all clients.
+// unbroken makes an error of a panic, which nobody else would catch here and
+// which would end the calls of all clients, and of an answer that is none.
 func unbroken(run func() (*ninelives.Response, error)) (r *ninelives.Response, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			r, err = nil, fmt.Errorf("a mistake of the gateway ended the call: %v\n%s", p, debug.Stack())
 		}
 	}()
-	return run()
+	if r, err = run(); r == nil && err == nil {
+		err = errors.New("the call ended without an answer")
+	}
+	return r, err
 }

@@ -57,9 +57,8 @@ func troubleOf(err error) trouble {
 func TestARequestThatGoesOnIsMadeWhole(t *testing.T) {
 	s := newResponseStore()
 	answerTo(t, s, "resp_1", `{"model":"m","instructions":"be brief","input":"hi"}`, ninelives.Text{Text: "hello"})
-	signed := ninelives.Reasoning{Text: "hm", Provenance: ninelives.Provenance{Provider: "p", Model: "m", Field: "thinking", Signature: "sig"}}
 	answerTo(t, s, "resp_2", `{"model":"m","previous_response_id":"resp_1","input":[{"role":"user","content":"weather?"}]}`,
-		signed, ninelives.ToolCall{ID: "call_1", Name: "weather", Arguments: "{}"})
+		ninelives.ToolCall{ID: "call_1", Name: "weather", Arguments: "{}"})
 
 	body := `{"model":"other","previous_response_id":"resp_2","instructions":"be long","input":[{"type":"function_call_output","call_id":"call_1","output":"sun"}],"stream":true,"unknown":{"a":[1]}}`
 	x, err := s.expand(t.Context(), "a", []byte(body))
@@ -84,14 +83,28 @@ func TestARequestThatGoesOnIsMadeWhole(t *testing.T) {
 	if want := []string{"system:be long0", "user:hi0", "assistant:hello0", "user:weather?0", "assistant:1", "tool:0"}; !reflect.DeepEqual(told, want) {
 		t.Errorf("the messages are %q, want %q", told, want)
 	}
-	if got := req.Messages[4].Parts[0]; !reflect.DeepEqual(got, ninelives.Part(signed)) {
-		t.Errorf("the reasoning is %+v, want it as its model signed it", got)
-	}
 	if result := req.Messages[5].Parts[0].(ninelives.ToolResult); result.Name != "weather" || result.Text() != "sun" {
 		t.Errorf("the result of the tool is %+v", result)
 	}
 	if req.Model != "other" {
 		t.Errorf("the model is %q", req.Model)
+	}
+}
+
+func TestReasoningIsShownAgainAsItsModelSignedIt(t *testing.T) {
+	s := newResponseStore()
+	signed := ninelives.Reasoning{Text: "hm", Provenance: ninelives.Provenance{Provider: "p", Model: "m", Field: "thinking", Signature: "sig"}}
+	answerTo(t, s, "resp_1", `{"input":"hi"}`, signed, ninelives.Text{Text: "hello"})
+	x, err := s.expand(t.Context(), "a", []byte(`{"previous_response_id":"resp_1","input":"on"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req, err := x.request()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := req.Messages[1].Parts[0]; !reflect.DeepEqual(got, ninelives.Part(signed)) {
+		t.Errorf("the reasoning is %+v, want %+v", got, signed)
 	}
 }
 
@@ -422,14 +435,19 @@ func TestABackgroundResponseIsCancelled(t *testing.T) {
 
 func TestABackgroundResponseThatBreaksEndsAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, v := newResponseStore(), newLive(graceOf(time.Second))
-		b := background{Key: liveKey{client: "a"}, ID: "resp_1", Body: []byte(`{}`)}
-		if _, _, err := s.start(t.Context(), v, b, func(context.Context, sink) (*ninelives.Response, error) { panic("oh") }, failedSo); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		if got := status(t, s, "resp_1"); got != "failed" {
-			t.Errorf("it is %s", got)
+		for name, run := range map[string]func(context.Context, sink) (*ninelives.Response, error){
+			"panic":     func(context.Context, sink) (*ninelives.Response, error) { panic("oh") },
+			"no answer": func(context.Context, sink) (*ninelives.Response, error) { return nil, nil },
+		} {
+			s, v := newResponseStore(), newLive(graceOf(time.Second))
+			b := background{Key: liveKey{client: "a"}, ID: "resp_1", Body: []byte(`{}`)}
+			if _, _, err := s.start(t.Context(), v, b, run, failedSo); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			if got := status(t, s, "resp_1"); got != "failed" {
+				t.Errorf("after a %s it is %s", name, got)
+			}
 		}
 	})
 }
