@@ -31,12 +31,16 @@ func Marked(body []byte) bool { return bytes.Contains(body, []byte(markPrefix)) 
 func IsMark(s string) bool { return strings.HasPrefix(s, markPrefix) }
 
 // Mark gives the mark of a piece of reasoning.
-func Mark(r ninelives.Reasoning) string { return mark(r, len(r.Text), "") }
+func Mark(r ninelives.Reasoning) string { return mark(r, "", "") }
+
+// MarkWhole is Mark with the text in it, for a mark that stands apart from a
+// text that some clients do not send back.
+func MarkWhole(r ninelives.Reasoning) string { return mark(r, r.Text, "") }
 
 // JoinMarks makes one of several, for a place that has room for one.
 func JoinMarks(marks []string) string { return strings.Join(marks, ".") }
 
-func mark(r ninelives.Reasoning, length int, call string) string {
+func mark(r ninelives.Reasoning, text, call string) string {
 	var w rawjson.Writer
 	w.B = append(w.B, "ninelives"...)
 	at := len(w.B)
@@ -53,14 +57,15 @@ func mark(r ninelives.Reasoning, length int, call string) string {
 	add("b", r.Provenance.Blob)
 	add("i", r.ID)
 	add("c", call)
+	add("t", text)
 	if r.Summary {
 		w.BoolMember("u", true)
 	}
 	if r.Redacted {
 		w.BoolMember("r", true)
 	}
-	if length > 0 {
-		w.IntMember("n", int64(length))
+	if n := len(r.Text); n > 0 {
+		w.IntMember("n", int64(n))
 	}
 	w.Close('}')
 	for (len(w.B)-at)%3 != 0 { // no padding: it is what clients differ in
@@ -71,7 +76,7 @@ func mark(r ninelives.Reasoning, length int, call string) string {
 
 // carried is what a mark says.
 type carried struct {
-	part   ninelives.Reasoning // without its text
+	part   ninelives.Reasoning // without its text, but for one that stands apart from it
 	length int                 // of the text, in bytes
 	call   string              // the call whose signature it is; empty for reasoning
 }
@@ -100,7 +105,7 @@ func readMarks(s string) []carried {
 		}
 		get := func(name string) string { return rawjson.String(rawjson.Get(b, name)) }
 		c := carried{call: get("c")}
-		c.part.ID = get("i")
+		c.part.ID, c.part.Text = get("i"), get("t")
 		c.part.Provenance = ninelives.Provenance{Provider: get("p"), Model: get("m"), Field: get("f"), Signature: get("s"), Blob: get("b")}
 		c.part.Summary, _ = rawjson.Bool(rawjson.Get(b, "u"))
 		c.part.Redacted, _ = rawjson.Bool(rawjson.Get(b, "r"))
@@ -139,7 +144,7 @@ func Carry(parts []ninelives.Part, own func(field string) bool, calls bool, shap
 			}
 			proof := p.Provenance
 			proof.Signature = p.Signature
-			out = append(out, shape("", mark(ninelives.Reasoning{Provenance: proof}, 0, p.ID)))
+			out = append(out, shape("", mark(ninelives.Reasoning{Provenance: proof}, "", p.ID)))
 		}
 	}
 	if out == nil {
@@ -245,9 +250,13 @@ func (l *loose) into(out []ninelives.Part) []ninelives.Part {
 		}
 		return out
 	}
-	whole := 0
+	whole, own := 0, ""
 	for _, c := range l.marks {
 		whole += c.length
+		own += c.part.Text
+	}
+	if text == "" {
+		text = own
 	}
 	if whole != len(text) {
 		of := l.marks[0].part.Provenance

@@ -1,6 +1,8 @@
 package anthropic
 
 import (
+	"slices"
+
 	ninelives "github.com/ninelives-ai/ninelives"
 	"github.com/ninelives-ai/ninelives/internal/wire"
 )
@@ -16,4 +18,14 @@ func marked(text, mark string) ninelives.Reasoning {
 		return ninelives.Reasoning{Redacted: true, Provenance: ninelives.Provenance{Field: fieldRedacted, Blob: mark}}
 	}
 	return ninelives.Reasoning{Text: text, Provenance: ninelives.Provenance{Field: fieldThinking, Signature: mark}}
+}
+
+// marksFirst puts the parts from n on, which carry the signatures of calls,
+// before the first call: some clients drop thinking that ends an answer.
+func marksFirst(parts []ninelives.Part, n int) []ninelives.Part {
+	first := slices.IndexFunc(parts[:n], func(p ninelives.Part) bool { _, ok := p.(ninelives.ToolCall); return ok })
+	if n == len(parts) || first < 0 {
+		return parts
+	}
+	return slices.Concat(parts[:first], parts[n:], parts[first:n])
 }

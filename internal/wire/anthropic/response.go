@@ -174,7 +174,7 @@ func EncodeResponse(r *ninelives.Response) ([]byte, error) {
 	w.StringMember("model", r.Model)
 	w.Name("content")
 	w.Open('[')
-	for _, part := range carry(r.Message.Parts) {
+	for _, part := range marksFirst(carry(r.Message.Parts), len(r.Message.Parts)) {
 		if c, ok := part.(ninelives.ToolCall); ok && !isObject(c.Arguments) {
 			return nil, fmt.Errorf("the answer cannot be written: %w", errArguments(c))
 		}

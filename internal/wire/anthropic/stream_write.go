@@ -27,6 +27,7 @@ type encoder struct {
 	current int // the part whose block is open; -1 if none is
 	sent    map[int]*sentPart
 	waiting []int // calls that wait for the open one to end
+	held    []int // calls that wait for the end of the answer: see holds
 }
 
 // sentPart is what has been written of a part.
@@ -242,6 +243,11 @@ func (e *encoder) sign(dst []byte, part int, p ninelives.Provenance, meta nineli
 
 func (e *encoder) call(dst []byte, v ninelives.ToolCallDelta) []byte {
 	s := e.sent[v.Part]
+	if s == nil && e.holds() {
+		e.sent[v.Part] = &sentPart{kind: callBlock, block: -1, call: ninelives.ToolCall{ID: v.ID, Name: v.Name, Arguments: v.Arguments}}
+		e.held = append(e.held, v.Part)
+		return dst
+	}
 	if s == nil {
 		if e.current >= 0 && e.sent[e.current].kind == callBlock {
 			e.sent[v.Part] = &sentPart{kind: callBlock, block: -1, call: ninelives.ToolCall{ID: v.ID, Name: v.Name, Arguments: v.Arguments}}
@@ -257,6 +263,18 @@ func (e *encoder) call(dst []byte, v ninelives.ToolCallDelta) []byte {
 		dst = e.arguments(dst, s, v.Arguments)
 	}
 	return dst
+}
+
+// holds: there is thinking without a signature, which another protocol's model
+// made. Whose it is will be said at the end, and has to stand before the calls:
+// some clients drop thinking that ends an answer.
+func (e *encoder) holds() bool {
+	for _, s := range e.sent {
+		if s.kind == thinkingBlock && !s.signed {
+			return true
+		}
+	}
+	return false
 }
 
 // whole writes a part that no delta told of.
@@ -321,7 +339,7 @@ func (e *encoder) done(dst []byte, r *ninelives.Response) []byte {
 			case s != nil && !v.Redacted && e.current == i:
 				dst = e.sign(dst, i, v.Provenance, v.Meta)
 			case s != nil && !s.signed && wire.IsMark(v.Provenance.Signature):
-				late = append(late, v.Provenance.Signature)
+				late = append(late, wire.MarkWhole(r.Message.Parts[i].(ninelives.Reasoning)))
 			}
 		case ninelives.ToolCall:
 			if s != nil && s.block >= 0 && s.length == 0 && e.current == i {
@@ -337,6 +355,7 @@ func (e *encoder) done(dst []byte, r *ninelives.Response) []byte {
 	for i, mark := range late {
 		dst = e.whole(dst, len(parts)+i, marked("", mark))
 	}
+	e.waiting, e.held = append(e.waiting, e.held...), nil
 	dst = e.close(dst)
 	own := r.Extra.For(protocol)
 	w := e.begin("message_delta")
