@@ -41,7 +41,12 @@ func TestEqualRequestsHaveOneKeyAndOthersHaveOthers(t *testing.T) {
 			return cacheKeyOf("a", "r", "m", r)
 		},
 		"another header": func() (cacheKey, bool) { r := cacheRaw(body); r.Header = nil; return cacheKeyOf("a", "r", "m", r) },
-		"another query":  func() (cacheKey, bool) { r := cacheRaw(body); r.Query = ""; return cacheKeyOf("a", "r", "m", r) },
+		"another value": func() (cacheKey, bool) {
+			r := cacheRaw(body)
+			r.Header = map[string]string{"anthropic-beta": "y"}
+			return cacheKeyOf("a", "r", "m", r)
+		},
+		"another query": func() (cacheKey, bool) { r := cacheRaw(body); r.Query = ""; return cacheKeyOf("a", "r", "m", r) },
 		"another user": func() (cacheKey, bool) {
 			return cacheKeyOf("a", "r", "m", cacheRaw(strings.Replace(body, `"model"`, `"user":"u","model"`, 1)))
 		},

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -224,6 +225,16 @@ func (l *liveCall) end(err error) {
 	l.v.over(l, err)
 }
 
+// failed says that the answer tells of a failure, although it has status 200 and
+// a proper end: its key is to begin a new call. It comes before the end.
+func (l *liveCall) failed() {
+	l.v.mu.Lock()
+	defer l.v.mu.Unlock()
+	if l.v.byKey[l.key] == l {
+		delete(l.v.byKey, l.key)
+	}
+}
+
 func (v *live) over(l *liveCall, err error) {
 	if l.over {
 		return
@@ -412,6 +423,7 @@ type liveSink struct {
 	number  int
 	events  bool
 	partial []byte
+	lost    error // why a piece was not written
 }
 
 // sink gives the sink of the call's only writer, once the call is named.
@@ -452,19 +464,22 @@ func (k *liveSink) next() string { return k.id + "-" + strconv.Itoa(k.number+1) 
 
 func (k *liveSink) piece(b []byte) error {
 	k.number++
-	return k.out.write(k.ctx, b)
+	err := k.out.write(k.ctx, b)
+	if k.lost == nil {
+		k.lost = err
+	}
+	return err
 }
 
 // Flush implements sink: what is written is there at once.
 func (k *liveSink) Flush() error { return nil }
 
 // end ends the call after what was written: with err, its answer is a broken
-// one.
+// one. So it is, whatever err says, when a piece of it was lost or the call was
+// stopped before: nobody knows then that it is whole.
 func (k *liveSink) end(err error) {
-	if lost := k.rest(); err == nil {
-		err = lost
-	}
-	k.l.end(err)
+	_ = k.rest() // lost has its error
+	k.l.end(cmp.Or(err, k.lost, context.Cause(k.ctx)))
 }
 
 // rest gives out what is left behind the last whole event. A blank line of a

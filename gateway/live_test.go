@@ -209,6 +209,60 @@ func TestAFailedCallCanBeReadToItsEndButNotReplayed(t *testing.T) {
 	})
 }
 
+func TestAnAnswerThatWasStoppedIsNeverWhole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stopped := errors.New("stopped")
+		for name, breakOff := range map[string]func(*liveCall, *liveSink) error{
+			"stopped": func(l *liveCall, _ *liveSink) error { l.stop(stopped); return stopped },
+			"left alone": func(l *liveCall, _ *liveSink) error {
+				<-l.context().Done()
+				return errAbandoned
+			},
+			"too long": func(l *liveCall, k *liveSink) error {
+				l.out.limit = 0
+				_, _ = k.Write([]byte("data: two\n\n"))
+				return errOutputFull
+			},
+		} {
+			v := newLive(graceOf(time.Second))
+			l := beginLive(t, v, "key")
+			k := l.sink()
+			k.Start(200, liveStream)
+			sayLive(t, k, "one")
+			want := breakOff(l, k)
+			k.end(nil) // as who wrote it did not notice
+			if err := v.resume(t.Context(), &liveClient{}, http.Header{}, "a", "call"); !errors.Is(err, want) {
+				t.Errorf("%s: it ends with %v, want %v", name, err, want)
+			}
+			m, joined, err := v.begin(t.Context(), liveKey{"a", "key"}, liveAsked, false)
+			if joined || err != nil {
+				t.Errorf("%s: its half is replayed, %v", name, err)
+			}
+			m.end(nil)
+		}
+	})
+}
+
+func TestAFailureWithAProperEndIsNotReplayed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := newLive(graceOf(time.Second))
+		l := beginLive(t, v, "key")
+		k := l.sink()
+		k.Start(200, liveStream)
+		sayLive(t, k, "response.failed")
+		l.failed()
+		k.end(nil)
+		if err := v.resume(t.Context(), &liveClient{}, http.Header{}, "a", "call"); err != nil {
+			t.Errorf("it does not end properly: %v", err)
+		}
+		m, joined, err := v.begin(t.Context(), liveKey{"a", "key"}, liveAsked, false)
+		if joined || err != nil {
+			t.Errorf("it is replayed, %v", err)
+		}
+		m.end(nil)
+	})
+}
+
 func TestAnEndedAnswerIsKeptForTenMinutes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newLive(graceOf(time.Second))

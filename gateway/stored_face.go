@@ -270,8 +270,15 @@ type background struct {
 // that are safe to show.
 //
 // A repeated Idempotency-Key gives the response that it began. The error is one
-// of live.begin or retrieve.
+// of live.begin or retrieve, or says that the request does not let its response
+// be stored.
 func (s *responseStore) start(ctx context.Context, v *live, b background, run func(context.Context, sink) (*ninelives.Response, error), failed func(error) (code, message string)) (*liveCall, []byte, error) {
+	if !storing(b.Body) {
+		return nil, nil, &refused{
+			Trouble: troubleMalformed, Param: "store",
+			Text: "A background response has to be stored until it is fetched: leave store out, or background",
+		}
+	}
 	l, joined, err := v.begin(ctx, b.Key, b.Hash, true)
 	if err != nil {
 		return nil, nil, err

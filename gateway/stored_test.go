@@ -452,6 +452,14 @@ func TestABackgroundResponseThatBreaksEndsAlone(t *testing.T) {
 	})
 }
 
+func TestABackgroundResponseHasToBeStored(t *testing.T) {
+	s, v := newResponseStore(), newLive(nil)
+	b := background{Key: liveKey{"a", "key"}, ID: "resp_1", Body: []byte(`{"background":true,"store":false}`)}
+	if _, _, err := s.start(t.Context(), v, b, nil, nil); troubleOf(err) != troubleMalformed || len(v.byKey) != 0 {
+		t.Errorf("it was taken on: %v", err)
+	}
+}
+
 func TestARepeatedBackgroundRequestWaitsUntilTheFirstIsStored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, v := newResponseStore(), newLive(graceOf(time.Second))
@@ -459,7 +467,9 @@ func TestARepeatedBackgroundRequestWaitsUntilTheFirstIsStored(t *testing.T) {
 		first, _, _ := v.begin(t.Context(), key, liveAsked, true)
 		var object []byte
 		var err error
-		go func() { _, object, err = s.start(t.Context(), v, background{Key: key, Hash: liveAsked}, nil, nil) }()
+		go func() {
+			_, object, err = s.start(t.Context(), v, background{Key: key, Hash: liveAsked, Body: []byte(`{}`)}, nil, nil)
+		}()
 		synctest.Wait()
 		if object != nil || err != nil {
 			t.Fatalf("it was answered before: %s, %v", object, err)
