@@ -41,6 +41,7 @@ type Prepared struct {
 func Prepare(req *ninelives.Request, t Target) Prepared {
 	p := preparer{req: req.Clone(), target: t, dialect: t.Dialect, candidate: t.Candidate}
 	p.dropMisplaced()
+	p.dropBillingHeader()
 	p.dropForeignParts()
 	p.stripFields()
 	p.placeInstructions()
@@ -82,6 +83,25 @@ type preparer struct {
 
 func (p *preparer) anthropic() bool {
 	return p.candidate.Protocol == ninelives.AnthropicMessages
+}
+
+// billingHeader begins the first instruction that Claude Code gives. It is for
+// Anthropic, says nothing to a model, and differs from session to session.
+//
+// Source: bodies of Claude Code 2.1, November 2026.
+const billingHeader = "x-anthropic-billing-header:"
+
+// dropBillingHeader leaves Claude Code's header out for everybody but its maker:
+// no prefix of two sessions would be the same, and nothing be found in a cache.
+func (p *preparer) dropBillingHeader() {
+	if p.candidate.Provider == "anthropic" || len(p.req.Messages) == 0 || p.req.Messages[0].Role != ninelives.RoleSystem {
+		return
+	}
+	m := &p.req.Messages[0]
+	m.Parts = slices.DeleteFunc(m.Parts, func(part ninelives.Part) bool {
+		t, ok := part.(ninelives.Text)
+		return ok && strings.HasPrefix(t.Text, billingHeader)
+	})
 }
 
 // dropMisplaced leaves out the parts that a role cannot have: only an
