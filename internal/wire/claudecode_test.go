@@ -24,6 +24,10 @@ func TestClaudeCodeIsUnderstoodByAll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	h, err := wire.Peek(ninelives.AnthropicMessages, []byte(claudeCode))
+	if err != nil || !h.Billing || !h.Simple || h.Session != "s-1" || !h.Tools || h.MaxTokens != 128000 {
+		t.Errorf("peeked %+v, %v", h, err)
+	}
 	own := []string{`x-anthropic-billing-header`, `{"role":"system","content":"A tool was added.","output_config":{"effort":"high"}}`, `"thinking":{"type":"adaptive","display":"omitted"}`,
 		`"context_management":{"edits":[{"type":"clear_thinking_20251015","keep":"all"}]}`, `"defer_loading":true`, `"output_config":{"effort":"medium"}`, `"cache_control"`}
 	for name, tt := range map[string]struct {

@@ -41,6 +41,9 @@ type Head struct {
 	Background bool
 	// Thread says that the body names a thread of messages that the server keeps.
 	Thread bool
+	// Billing says that the instructions begin with Claude Code's billing header,
+	// which only its maker should be sent: it spoils every prefix cache.
+	Billing bool
 	// Simple says that nothing in the body needs to be read in full before the
 	// call can be healed: no images, files or sound, no form that the answer must
 	// have, one answer.
@@ -183,7 +186,7 @@ func (k *peeker) pass(i int) (int, error) {
 	case '{', '[':
 	default:
 		from := i
-		for i < len(b) && isScalar[b[i]] {
+		for i < len(b) && isScalar(b[i]) {
 			i++
 		}
 		if i == from {
@@ -288,6 +291,9 @@ func (k *peeker) member(name []byte, from, to int) error {
 	switch {
 	case isPrompt(name):
 		h.Text += len(v)
+		if string(name) == "system" {
+			h.Billing = bytes.Contains(v[:min(len(v), 256)], []byte(billingHeader))
+		}
 		return nil
 	case string(name) == "tools" || string(name) == "functions":
 		h.Text += len(v)
@@ -430,12 +436,7 @@ func claudeSession(id string) string {
 }
 
 // isScalar tells the bytes of numbers, true, false and null.
-var isScalar = func() (set [256]bool) {
-	for _, c := range "0123456789+-.eEtrufalsn" {
-		set[c] = true
-	}
-	return set
-}()
+func isScalar(c byte) bool { return strings.IndexByte("0123456789+-.eEtrufalsn", c) >= 0 }
 
 func isBlank(c byte) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\t' }
 
