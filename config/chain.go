@@ -186,6 +186,9 @@ func (c *Config) openCandidate(ctx context.Context, k Candidate, env provider.En
 	add(!k.Key.Empty(), provider.Key(k.Key.Secret))
 	add(k.Account != "", provider.Account(k.Account))
 	add(k.Protocol != "", provider.Protocol(ninelives.Protocol(k.Protocol)))
+	for _, p := range k.Protocols {
+		add(true, provider.AlsoSpeaks(ninelives.Protocol(p)))
+	}
 	add(k.Dialect != "", provider.Dialect(k.Dialect))
 	add(k.APIVersion != "", provider.APIVersion(k.APIVersion))
 	add(k.Window != 0, provider.Window(k.Window))

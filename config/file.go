@@ -34,6 +34,7 @@ type Candidate struct {
 	KeyEnv      string            `json:"key_env,omitempty" jsonschema:"The environment variable that holds the key."`
 	Account     string            `json:"account,omitempty" jsonschema:"Groups keys that share a balance."`
 	Protocol    string            `json:"protocol,omitempty" jsonschema:"openai-chat, openai-responses, anthropic-messages or gemini. Default: by base_url."`
+	Protocols   []string          `json:"protocols,omitempty" jsonschema:"Further protocols that the server speaks at the same base_url. A gateway's client that speaks one of them is passed through to it. Default: what is known of the vendor."`
 	Dialect     string            `json:"dialect,omitempty" jsonschema:"The server's dialect, such as vllm. Default: by base_url."`
 	APIVersion  string            `json:"api_version,omitempty" jsonschema:"Azure's api-version."`
 	Window      int               `json:"window,omitempty" jsonschema:"Context window in tokens."`

@@ -181,6 +181,9 @@ func (c *Candidate) check(s *source, n ast.Node) []Problem {
 		word{"schema", c.Schema, schemas},
 		word{"replay", c.Replay, replays},
 	)
+	for _, p := range c.Protocols {
+		problems = append(problems, words(s, n, word{"protocols", p, protocols})...)
+	}
 	if c.Provider == "" && c.Model == "" {
 		problems = append(problems, s.at(n, "a candidate needs a provider or a model"))
 	}

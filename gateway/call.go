@@ -11,12 +11,14 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	ninelives "github.com/ninelives-ai/ninelives"
+	"github.com/ninelives-ai/ninelives/internal/visible"
 	"github.com/ninelives-ai/ninelives/internal/wire"
 	"github.com/ninelives-ai/ninelives/internal/wire/gemini"
 	"github.com/ninelives-ai/ninelives/internal/wire/openai"
@@ -69,9 +71,6 @@ func (s *Server) generate(w http.ResponseWriter, r *http.Request) {
 	case method == "countTokens":
 		s.countTokens(w, r)
 		return
-	case method == "embedContent" || method == "batchEmbedContents":
-		s.embeddings(w, r)
-		return
 	}
 	c := generate
 	if strings.HasSuffix(r.URL.Path, ":streamGenerateContent") && r.URL.Query().Get("alt") != "sse" {
@@ -120,10 +119,10 @@ func (k *call) serve() {
 // share carries out a call that others may join and that outlives its
 // connection, or joins it.
 func (k *call) share() {
-	l, joined, err := k.s.live.begin(k.r.Context(), liveKey{k.client.Name, k.asks.Idempotency}, sha256.Sum256(k.body), false)
+	l, joined, err := k.s.live.begin(k.r.Context(), liveKey{k.client.Name, k.asks.Idempotency}, hashOf(k.r.URL.Path, k.body), false)
 	if err != nil {
 		k.forget()
-		k.refuse(&refused{Trouble: troubleMalformed, Param: "idempotency-key", Text: err.Error()})
+		k.refuse(err)
 		return
 	}
 	if joined {
@@ -137,15 +136,38 @@ func (k *call) share() {
 		go func() {
 			defer k.forget()
 			out := l.sink()
+			defer func() {
+				if p := recover(); p != nil { // the other calls go on
+					k.s.panicked(k.id, p)
+					out.end(errBroken)
+				}
+			}()
 			end := k.carry(l.context(), out)
-			var broken error
-			if end.broke && !k.codec.cleanFailure {
-				broken = errBroken
+			if end.err != nil {
+				l.failed() // its key begins a new call
 			}
-			out.end(broken)
+			if end.broke && !k.codec.cleanFailure {
+				out.end(errBroken)
+				return
+			}
+			out.end(nil)
 		}()
 	}
 	k.s.follow(k.w, k.r, func(out sink) error { return l.follow(k.r.Context(), out, k.r.Header) })
+}
+
+// hashOf tells requests apart: Gemini's name their model in the path.
+func hashOf(path string, body []byte) [32]byte {
+	h := sha256.New()
+	h.Write([]byte(path))
+	h.Write([]byte{0})
+	h.Write(body)
+	return [32]byte(h.Sum(nil))
+}
+
+// panicked logs a mistake of ours that was caught.
+func (s *Server) panicked(id string, p any) {
+	s.options.Log.Error("a call has panicked: this is a mistake in the gateway", "request_id", id, "panic", visible.EscapedLine(fmt.Sprint(p)), "stack", string(debug.Stack()))
 }
 
 // errBroken ends an answer that broke after some of it was out.
@@ -153,7 +175,7 @@ var errBroken = errors.New("the answer broke off")
 
 // detach takes a call on that is answered later.
 func (k *call) detach() {
-	b := background{Key: liveKey{k.client.Name, k.asks.Idempotency}, Hash: sha256.Sum256(k.body), ID: k.public, Model: k.head.Model, Body: k.body}
+	b := background{Key: liveKey{k.client.Name, k.asks.Idempotency}, Hash: hashOf(k.r.URL.Path, k.body), ID: k.public, Model: k.head.Model, Body: k.body}
 	if k.grew != nil {
 		b.Body, b.Previous = k.grew.own, k.grew.Previous
 	}
@@ -168,7 +190,7 @@ func (k *call) detach() {
 	switch {
 	case err != nil:
 		k.forget()
-		k.refuse(&refused{Trouble: troubleMalformed, Param: "idempotency-key", Text: err.Error()})
+		k.refuse(err)
 	case k.head.Stream:
 		k.s.follow(k.w, k.r, func(out sink) error { return l.follow(k.r.Context(), out, k.r.Header) })
 	default:
@@ -191,7 +213,7 @@ func (k *call) accept() (err error) {
 	if k.codec.protocol == ninelives.Gemini {
 		model, stream, ok := gemini.ParsePath(k.r.URL.Path)
 		if !ok {
-			return &refused{Trouble: troubleNotFound, Text: "There is no such method of a model. Use :generateContent, :streamGenerateContent, :countTokens, :embedContent or :batchEmbedContents."}
+			return &refused{Trouble: troubleNotFound, Text: "There is no such method of a model. Use :generateContent, :streamGenerateContent or :countTokens."}
 		}
 		k.head.Model, k.head.Stream, k.head.Usage = model, stream, true
 	}
@@ -288,7 +310,7 @@ func (k *call) request() (err error) {
 			return err
 		}
 		k.req.Model = k.head.Model
-	case wire.Marked(body) || k.head.Background:
+	case wire.Marked(body) || k.head.Background || k.head.Billing && k.elsewhere():
 		// Thinking of another vendor in our own wrapping is for nobody's eyes, and
 		// an answer that the gateway itself makes in the background is asked for here.
 		whole, err := read()
@@ -310,9 +332,25 @@ func (k *call) request() (err error) {
 	}
 	k.req.Buffered = !k.head.Stream
 	if k.way.cache != nil && k.asks.Cache != cacheOff {
-		k.cached, k.caches = cacheKeyOf(k.client.Name, k.way.Name, k.head.Model, raw)
+		owner := k.client.Name
+		if k.way.Cache.Shared {
+			owner = ""
+		}
+		k.cached, k.caches = cacheKeyOf(owner, k.way.Name, k.head.Model, raw)
 	}
 	return nil
+}
+
+// elsewhere says that a server of Anthropic's protocol that is not Anthropic's
+// may be asked: the line of its own that Claude Code puts in front of a prompt
+// would keep every prefix cache from hitting there.
+func (k *call) elsewhere() bool {
+	for _, m := range speaking(k.way.models, k.codec.protocol) {
+		if c, ok := ninelives.CandidateOf(m); ok && c.Protocol == ninelives.AnthropicMessages && c.Provider != "anthropic" {
+			return true
+		}
+	}
+	return false
 }
 
 // size is what the call may come to.

@@ -126,10 +126,6 @@ func (s *Server) follow(w http.ResponseWriter, r *http.Request, do func(sink) er
 	case err == nil || r.Context().Err() != nil:
 	case out.begun:
 		panic(http.ErrAbortHandler) // a clean end would look like a whole answer
-	case errors.Is(err, errNoCall), errors.Is(err, errPieceGone):
-		s.refuse(w, r, &refused{Trouble: troubleNotFound, Text: "There is no answer to take up: " + err.Error() + "."})
-	case errors.Is(err, errPosition):
-		s.refuse(w, r, &refused{Trouble: troubleMalformed, Param: "last-event-id", Text: "Last-Event-ID is no place in this answer. Send the id of the last event that came, or none."})
 	default:
 		s.refuse(w, r, err)
 	}

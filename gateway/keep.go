@@ -2,9 +2,9 @@ package gateway
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"net/http"
+	"strings"
 	"time"
 
 	ninelives "github.com/ninelives-ai/ninelives"
@@ -140,7 +140,7 @@ func (s *Server) recall(ctx context.Context, key liveKey) (recalled, bool) {
 	if err != nil || rec.Raw == nil || rec.Outcome == nil || rec.State != journal.StateComplete {
 		return recalled{}, false
 	}
-	old := recalled{id: rec.ID, hash: sha256.Sum256(rec.Raw.Body), status: http.StatusOK, header: http.Header{}}
+	old := recalled{id: rec.Public, hash: hashOf(rec.Raw.Path, rec.Raw.Body), status: http.StatusOK, header: http.Header{}}
 	c := codecOf(rec.Raw.Protocol)
 	head, err := wire.Peek(rec.Raw.Protocol, rec.Raw.Body)
 	switch r := rec.Outcome.Response; {
@@ -150,7 +150,7 @@ func (s *Server) recall(ctx context.Context, key liveKey) (recalled, bool) {
 		old.body = rec.Outcome.Raw
 	case r == nil:
 		return recalled{}, false
-	case head.Stream:
+	case head.Stream || strings.Contains(rec.Raw.Path, ":stream"):
 		old.body = c.encoder(wire.EncodeOptions{ID: r.ID, Model: r.Model, Created: rec.Started, Usage: head.Usage}).Event(nil, ninelives.Done{Response: r})
 		old.header.Set("Content-Type", "text/event-stream; charset=utf-8")
 		return old, true

@@ -16,6 +16,9 @@ func DefaultPolicy() heal.Policy {
 	p.Mode = heal.ModeContinue
 	p.Limit = heal.Limit{InFlight: 512, Queue: 512, Wait: 5 * time.Second}
 	p.Buffered = p.Streamed
+	// A client that hears nothing for longer asks anew, or gives up: better an
+	// error that says when to come back.
+	p.Budget.Wait = 20 * time.Second
 	return ForClients(p)
 }
 
@@ -45,7 +48,8 @@ type chain struct {
 	health   *heal.Health
 	cache    *answerCache // nil if answers are not kept
 
-	streamed, whole *heal.Healed
+	// streamed and whole are made for each protocol of clients.
+	streamed, whole map[ninelives.Protocol]*heal.Healed
 }
 
 // ready makes the chains of the routes. All share one record of health, each
@@ -89,8 +93,12 @@ func ready(routes []Route, health *heal.Health, before []*chain) []*chain {
 			chains[i] = c
 			continue // nobody can be asked: calls are told so
 		}
-		c.streamed = c.heal(&c.policy, models)
-		c.whole = c.heal(&c.buffered, models)
+		c.streamed, c.whole = map[ninelives.Protocol]*heal.Healed{}, map[ninelives.Protocol]*heal.Healed{}
+		for _, k := range []*codec{chat, responses, messages, generate} {
+			spoken := speaking(models, k.protocol)
+			c.streamed[k.protocol] = c.heal(&c.policy, spoken)
+			c.whole[k.protocol] = c.heal(&c.buffered, spoken)
+		}
 		chains[i] = c
 	}
 	return chains
@@ -114,6 +122,23 @@ func (c *chain) models() []ninelives.Model {
 		models[i] = t.Model
 	}
 	return models
+}
+
+// speaking gives the models in a protocol, as far as their servers speak it:
+// then nothing need be translated.
+func speaking(models []ninelives.Model, p ninelives.Protocol) []ninelives.Model {
+	spoken := make([]ninelives.Model, len(models))
+	for i, m := range models {
+		spoken[i] = m
+		if many, ok := m.(interface {
+			Speaking(ninelives.Protocol) ninelives.Model
+		}); ok {
+			if same := many.Speaking(p); same != nil {
+				spoken[i] = same
+			}
+		}
+	}
+	return spoken
 }
 
 // heal puts the healing around models of this route.

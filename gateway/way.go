@@ -145,11 +145,11 @@ func (k *call) model() *heal.Healed {
 	}
 	switch {
 	case k.way.plain && k.head.Stream:
-		return c.streamed
+		return c.streamed[k.codec.protocol]
 	case k.way.plain:
-		return c.whole
+		return c.whole[k.codec.protocol]
 	}
 	changed := *p
 	k.asks.change(&changed, k.head.Stream)
-	return c.heal(&changed, k.way.models, heal.Priority(k.way.priority))
+	return c.heal(&changed, speaking(k.way.models, k.codec.protocol), heal.Priority(k.way.priority))
 }

@@ -25,6 +25,10 @@ var waiters = map[string]string{
 	"agent/memory.go":        "a session to be idle",
 	"agent/memory_file.go":   "the lock of another process",
 	"agent/calls.go":         "the clock of a call, and a place of the rate limiter",
+	"config/watch.go":        "files to stand still",
+	"gateway/keep.go":        "the journal to be pruned",
+	"gateway/live.go":        "a client to come back, and kept answers to be dropped",
+	"gateway/write.go":       "a sign of life for the client",
 }
 
 // apart are the directories that ask no model themselves, so that nothing they
@@ -34,7 +38,8 @@ var apart = []string{"tool/", "cmd/ninelives/tui/", "cmd/ninelives/acp/", "inter
 
 // dice are the files outside this package that may use chance, and for what.
 var dice = map[string]string{
-	"journal/id.go": "ids that nobody else makes",
+	"journal/id.go":  "ids that nobody else makes",
+	"gateway/way.go": "the lot of a call, by which a route's weights are kept",
 }
 
 // There is one owner of retries: no other package of the module waits before

@@ -233,7 +233,11 @@ func (d *decider) retry(a *Attempt, rule Rule) Decision {
 	here := &d.s.Candidates[a.Candidate]
 	tried := d.faulted(a.Candidate)
 	wait, fits := d.pause(f, rule, tried-1)
-	again := fits && !here.NoRetry && here.Standing.Healthy() && !d.worn(a.Candidate)
+	reason := ReasonRetry
+	if d.belied(a, rule) {
+		reason = ReasonLeastBad
+	}
+	again := fits && !here.NoRetry && (here.Standing.Healthy() || reason == ReasonLeastBad) && !d.worn(a.Candidate)
 
 	change := d.carried(a, a.Candidate)
 	if d.p.Nudges && change.Prompt == PromptNone {
@@ -241,7 +245,7 @@ func (d *decider) retry(a *Attempt, rule Rule) Decision {
 	}
 	same := d.same(a, rule)
 	if again && same > 0 && tried <= same && !d.longer(f) {
-		return d.start(a.Candidate, Decision{Reason: ReasonRetry, Wait: wait, Change: change,
+		return d.start(a.Candidate, Decision{Reason: reason, Wait: wait, Change: change,
 			Why: "it may pass: " + words(f.Class)})
 	}
 	if next, probe, ok := d.next(a, rule); ok {
@@ -249,7 +253,7 @@ func (d *decider) retry(a *Attempt, rule Rule) Decision {
 			Why: d.whyNext(a, rule, same, tried)})
 	}
 	if again && a.countsAsFault() && mayAgain(f, rule) {
-		return d.start(a.Candidate, Decision{Reason: ReasonRetry, Wait: wait, Change: change,
+		return d.start(a.Candidate, Decision{Reason: reason, Wait: wait, Change: change,
 			Why: "no other candidate is left: " + words(f.Class)})
 	}
 	if rule.Next == NextThen || rule.Next == NextAtOnce {
@@ -264,6 +268,14 @@ func (d *decider) retry(a *Attempt, rule Rule) Decision {
 		return d.end(a, "the retry budget is spent")
 	}
 	return d.end(a, "nothing is left to try")
+}
+
+// belied says that a candidate that was asked although it rests has shown that
+// the reason of its rest holds no longer: one of those that time does not heal
+// (a bad key, an unknown model), and now it fails for another that may pass.
+func (d *decider) belied(a *Attempt, rule Rule) bool {
+	s := &d.s.Candidates[a.Candidate].Standing
+	return a.LeastBad && !s.Healthy() && s.Probe == ProbeNone && s.Class != a.Fault.Class && rule.Again
 }
 
 // start completes the decision to ask a candidate.

@@ -15,7 +15,10 @@ type lessons struct {
 
 // lesson is what a lesson is about: every credential of one server speaks the
 // same dialect.
-type lesson struct{ provider, model, host string }
+type lesson struct {
+	provider, model, host string
+	protocol              ninelives.Protocol
+}
 
 type learnt struct {
 	repairs []ninelives.Repair
@@ -24,7 +27,7 @@ type learnt struct {
 
 func newLessons() *lessons { return &lessons{of: map[lesson]learnt{}} }
 
-func lessonOf(c ninelives.Candidate) lesson { return lesson{c.Provider, c.Model, c.Host} }
+func lessonOf(c ninelives.Candidate) lesson { return lesson{c.Provider, c.Model, c.Host, c.Protocol} }
 
 // apply gives a contender what was learnt about its candidate.
 func (l *lessons) apply(at *Contender) {

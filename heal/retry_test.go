@@ -319,3 +319,19 @@ func TestPlaceThatIsNotToBeHadIsToldAsAFailure(t *testing.T) {
 		<-done
 	})
 }
+
+// A lone candidate that rests for a reason that time does not heal is asked all
+// the same; when it turns out that the reason has gone, what remains is healed
+// as ever.
+func TestARestThatHasLostItsReasonDoesNotKeepFromRetrying(t *testing.T) {
+	bubble(t, func(t *testing.T, _ time.Time) {
+		h := New(model("only", fails(ninelives.ClassModelNotFound), fails(ninelives.ClassOverloaded), fails(ninelives.ClassOverloaded), says("hello")))
+		if r := ask(t, h); r.err == nil {
+			t.Fatal("an unknown model answered")
+		}
+		r := ask(t, h)
+		if r.err != nil || r.resp.Text() != "hello" || r.resp.Attempts != 3 {
+			t.Errorf("got %v, %v", r.resp, r.err)
+		}
+	})
+}

@@ -19,6 +19,8 @@ type Model struct {
 	key       Secret
 	headers   map[string]string
 	transport http.RoundTripper
+	// also is the same model in the other protocols that its server speaks.
+	also []*Model
 	// told is the window that the server itself has told; 0 if none.
 	told atomic.Int64
 }
@@ -27,6 +29,20 @@ var _ ninelives.Model = (*Model)(nil)
 
 // Name is "provider/model".
 func (m *Model) Name() string { return m.candidate.Name() }
+
+// Speaking gives the same candidate in another protocol of its server; itself
+// where it speaks that already, nil where the server does not.
+func (m *Model) Speaking(p ninelives.Protocol) ninelives.Model {
+	if m.candidate.Protocol == p {
+		return m
+	}
+	for _, other := range m.also {
+		if other.candidate.Protocol == p {
+			return other
+		}
+	}
+	return nil
+}
 
 // String is the name; nothing else of a model is for printing.
 func (m *Model) String() string { return m.Name() }

@@ -32,20 +32,45 @@ func Open(spec string, opts ...Option) (ninelives.Model, error) {
 	if err != nil {
 		return nil, err
 	}
+	m, err := s.open(v, model)
+	if err != nil {
+		return nil, err
+	}
+	also := s.also
+	if len(also) == 0 && m.endpoint.hostPort() == v.ownHost() {
+		also = v.also
+	}
+	for _, p := range also {
+		if p == m.candidate.Protocol {
+			continue
+		}
+		other := s
+		other.protocol = p
+		speaking, err := other.open(v, model)
+		if err != nil {
+			return nil, err
+		}
+		m.also = append(m.also, speaking)
+	}
+	return m, nil
+}
+
+// open opens the model in one protocol.
+func (s *settings) open(v vendor, model string) (*Model, error) {
 	m := &Model{headers: maps.Clone(s.headers)}
 	if m.headers == nil {
 		m.headers = make(map[string]string)
 	}
-	if err := m.place(&s, v, model); err != nil {
+	if err := m.place(s, v, model); err != nil {
 		return nil, err
 	}
-	if err := m.authorize(&s, v); err != nil {
+	if err := m.authorize(s, v); err != nil {
 		return nil, err
 	}
-	if err := m.connect(&s); err != nil {
+	if err := m.connect(s); err != nil {
 		return nil, err
 	}
-	m.describe(&s, v, model)
+	m.describe(s, v, model)
 	return m, nil
 }
 

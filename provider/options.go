@@ -21,6 +21,7 @@ type settings struct {
 	key          *Secret
 	account      string
 	protocol     ninelives.Protocol
+	also         []ninelives.Protocol
 	dialect      string
 	version      string
 	window       int
@@ -64,14 +65,32 @@ func Account(name string) Option {
 // tells it.
 func Protocol(p ninelives.Protocol) Option {
 	return func(s *settings) error {
-		switch p {
-		case ninelives.OpenAIChat, ninelives.OpenAIResponses, ninelives.AnthropicMessages, ninelives.Gemini:
-			s.protocol = p
-			return nil
+		s.protocol = p
+		return spoken(p)
+	}
+}
+
+// AlsoSpeaks names further protocols that the server speaks at the same base
+// URL; see Model.Speaking. The default is what is known of the vendor.
+func AlsoSpeaks(p ...ninelives.Protocol) Option {
+	return func(s *settings) error {
+		s.also = append(s.also, p...)
+		for _, one := range p {
+			if err := spoken(one); err != nil {
+				return err
+			}
 		}
+		return nil
+	}
+}
+
+// spoken refuses a protocol in which no requests are written.
+func spoken(p ninelives.Protocol) error {
+	if _, ok := codecs[p]; !ok {
 		return fmt.Errorf("provider: %q is no protocol to send in: use %s, %s, %s or %s", p,
 			ninelives.OpenAIChat, ninelives.OpenAIResponses, ninelives.AnthropicMessages, ninelives.Gemini)
 	}
+	return nil
 }
 
 // Dialect names the server's dialect ("deepseek", "vllm", …) where the base

@@ -36,7 +36,10 @@ func relayed(t *testing.T, body, contentType string, answer []string) (got []byt
 		t.Fatal(err)
 	}
 	req := &ninelives.Request{Raw: &ninelives.Raw{Protocol: ninelives.OpenAIChat, Body: []byte(body), Model: head.ModelAt, Stream: head.Stream,
-		Decode: func() (*ninelives.Request, error) { t.Error("the request was read in full"); return &ninelives.Request{}, nil }}}
+		Decode: func() (*ninelives.Request, error) {
+			t.Error("the request was read in full")
+			return &ninelives.Request{}, nil
+		}}}
 	for ev, failure := range m.Stream(t.Context(), req) {
 		if failure != nil {
 			return got, frames, events, failure

@@ -23,7 +23,9 @@ type vendor struct {
 	keyEnv   []string
 	// protocol is set where the base URL does not tell it.
 	protocol ninelives.Protocol
-	auth     auth
+	// also are the other protocols that the vendor's own servers speak.
+	also []ninelives.Protocol
+	auth auth
 	// model is asked when none is named.
 	model string
 	// deployment are the variables of a default model that the customer chose.
@@ -75,7 +77,7 @@ func (a auth) header(key string) (name, value string) {
 // this machine. Base URLs and variables are those of the vendors' own tools.
 var vendors = []vendor{
 	{name: "anthropic", aliases: []string{"claude"}, base: "https://api.anthropic.com", baseEnv: []string{"ANTHROPIC_BASE_URL"}, keyEnv: []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"}, protocol: ninelives.AnthropicMessages, bearerEnv: "ANTHROPIC_AUTH_TOKEN", auth: authXAPIKey, model: "claude-sonnet-4-6"},
-	{name: "openai", base: "https://api.openai.com/v1", baseEnv: []string{"OPENAI_BASE_URL", "OPENAI_API_BASE"}, keyEnv: []string{"OPENAI_API_KEY"}, ownModels: true, model: "gpt-5.4", headers: map[string]string{"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}},
+	{name: "openai", base: "https://api.openai.com/v1", baseEnv: []string{"OPENAI_BASE_URL", "OPENAI_API_BASE"}, keyEnv: []string{"OPENAI_API_KEY"}, ownModels: true, also: []ninelives.Protocol{ninelives.OpenAIResponses}, model: "gpt-5.4", headers: map[string]string{"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}},
 	{name: "gemini", aliases: []string{"google", "googleai"}, base: "https://generativelanguage.googleapis.com", baseEnv: []string{"GOOGLE_GEMINI_BASE_URL", "GEMINI_BASE_URL"}, keyEnv: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"}, protocol: ninelives.Gemini, auth: authGoogle, model: "gemini-3.5-flash"},
 	{name: "azure", aliases: []string{"azure-openai"}, baseEnv: []string{"AZURE_OPENAI_ENDPOINT", "AZURE_OPENAI_BASE_URL"}, keyEnv: []string{"AZURE_OPENAI_API_KEY"}, auth: authAzure, dialectBase: "https://any.openai.azure.com", deployment: []string{"AZURE_OPENAI_DEPLOYMENT", "AZURE_OPENAI_DEPLOYMENT_NAME"}},
 	{name: "deepseek", base: "https://api.deepseek.com", baseEnv: []string{"DEEPSEEK_BASE_URL", "DEEPSEEK_API_BASE"}, keyEnv: []string{"DEEPSEEK_API_KEY"}, model: "deepseek-v4-pro"},
@@ -101,6 +103,15 @@ var vendors = []vendor{
 	{name: "lmstudio", aliases: []string{"lm-studio"}, base: "http://127.0.0.1:1234/v1", baseEnv: []string{"LMSTUDIO_BASE_URL", "LM_STUDIO_BASE_URL"}, basePath: "/v1", local: true},
 	{name: "llamacpp", aliases: []string{"llama.cpp", "llama-cpp", "llama-server"}, base: "http://127.0.0.1:8080/v1", baseEnv: []string{"LLAMACPP_BASE_URL"}, basePath: "/v1", keyEnv: []string{"LLAMA_API_KEY"}, local: true},
 	{name: "vllm", base: "http://127.0.0.1:8000/v1", baseEnv: []string{"VLLM_BASE_URL"}, basePath: "/v1", keyEnv: []string{"VLLM_API_KEY"}, local: true},
+}
+
+// ownHost is where the vendor's own servers are; empty if that is not known.
+func (v vendor) ownHost() string {
+	u, err := parseBase(v.base)
+	if err != nil {
+		return ""
+	}
+	return endpoint{base: u}.hostPort()
 }
 
 // vendorNamed finds a vendor by its name or an alias, in any case.
