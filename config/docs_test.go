@@ -35,7 +35,7 @@ func TestTheManualsFileIsOneThatWorks(t *testing.T) {
 
 // Every further example of the manuals is one that can be copied.
 func TestTheManualsExamplesWork(t *testing.T) {
-	for name, want := range map[string]int{"configuration.md": 2, "hooks.md": 1} {
+	for name, want := range map[string]int{"configuration.md": 3, "hooks.md": 1} {
 		manual, err := os.ReadFile("../docs/" + name)
 		if err != nil {
 			t.Fatal(err)
@@ -46,6 +46,14 @@ func TestTheManualsExamplesWork(t *testing.T) {
 		}
 		for _, text := range examples {
 			text, _, _ = strings.Cut(text, "```")
+			if strings.HasPrefix(text, "gateway:") {
+				env := gatewayEnv("LAPTOP_KEY", teamKey)
+				set, _, problems, fatal := gatewayOf(t, "policy: {deadline: 5m}\n"+text, env)
+				if fatal != "" || problems != nil || len(set.Keys) != 2 || len(set.Routes) != 2 || len(set.Routes[1].Degraded) != 3 {
+					t.Errorf("%s: %s %q %+v", name, fatal, problems, set)
+				}
+				continue
+			}
 			if !strings.HasPrefix(text, "agent:") {
 				continue
 			}

@@ -35,6 +35,28 @@ type Serving struct {
 	JournalKey provider.Secret
 }
 
+// UseListen puts what a command line says of where to listen over the files:
+// addresses as the setting gateway.listen takes them, or none to leave what is
+// set, and whether other machines may do without client keys and TLS.
+func (c *Config) UseListen(listen []string, insecure bool) error {
+	var addresses addresses
+	for _, text := range listen {
+		address, err := parseListen(text, func(path string) string { return path })
+		if err != nil {
+			return err
+		}
+		addresses = append(addresses, address)
+	}
+	if len(addresses) > 0 {
+		c.gateway.file.Listen = addresses
+		delete(c.origins, "gateway.listen")
+	}
+	if insecure {
+		c.gateway.file.Insecure = &insecure
+	}
+	return nil
+}
+
 // Gateway is the gateway's part of the configuration, and the process's around
 // it. The first route is the default one; its candidates are those of Chain,
 // unless a route of the name default has its own. A candidate that cannot be
@@ -197,7 +219,7 @@ func (g *gatewayMaker) policyOf(r routeSet) *heal.Policy {
 	if set == (policy{}) {
 		return nil
 	}
-	base, err := gatewayPreset(set.Preset)
+	base, err := GatewayPreset(set.Preset)
 	if err != nil { // a word that is none, and told where it stands
 		return nil
 	}
@@ -208,8 +230,9 @@ func (g *gatewayMaker) policyOf(r routeSet) *heal.Policy {
 	return &p
 }
 
-// gatewayPreset is a preset as a gateway begins with it: many ask at once.
-func gatewayPreset(name string) (heal.Policy, error) {
+// GatewayPreset is a preset as a gateway begins with it, whose callers are many
+// and cannot take back what they have seen. Empty is the default.
+func GatewayPreset(name string) (heal.Policy, error) {
 	own := gateway.DefaultPolicy()
 	if name == "" || name == own.Name {
 		return own, nil

@@ -290,6 +290,39 @@ func TestAGatewayThatStrangersReachNeedsKeysOrTLS(t *testing.T) {
 	}
 }
 
+// What is said on the command line goes before the files, also where they say
+// something that would not start.
+func TestFlagsSayWhereAGatewayListens(t *testing.T) {
+	start := func(listen []string, insecure bool) ([]string, string) {
+		c, _, _ := load(t, "model: openai\ngateway: {listen: 0.0.0.0:9009}", gatewayEnv())
+		err := c.UseListen(listen, insecure)
+		if err == nil {
+			var serving Serving
+			if _, serving, _, err = c.Gateway(context.Background(), gatewayEnv()); err == nil {
+				return serving.Listen, ""
+			}
+		}
+		return nil, err.Error()
+	}
+	for _, c := range []struct {
+		listen   []string
+		insecure bool
+		want     []string
+		wrong    string
+	}{
+		{nil, true, []string{"0.0.0.0:9009"}, ""},
+		{[]string{"127.0.0.1:0", "unix:x.sock"}, false, []string{"127.0.0.1:0", "unix:x.sock"}, ""},
+		{[]string{"10.0.0.1:80"}, false, nil, "listen: 10.0.0.1:80 can be reached"},
+		{[]string{"9009"}, false, nil, `"9009" has no host: write it like 127.0.0.1:9009`},
+		{nil, false, nil, ":2:11: listen: 0.0.0.0:9009 can be reached"},
+	} {
+		got, wrong := start(c.listen, c.insecure)
+		if !slices.Equal(got, c.want) || !strings.Contains(wrong, c.wrong) || (wrong == "") != (c.wrong == "") {
+			t.Errorf("%q, insecure %v: %q, %s; want %q, %s", c.listen, c.insecure, got, wrong, c.want, c.wrong)
+		}
+	}
+}
+
 // keyPair writes a certificate and its key.
 func keyPair(t *testing.T, dir string) (cert, key string) {
 	t.Helper()
