@@ -321,7 +321,9 @@ func ofExhausted(e *heal.Exhausted, now time.Time) failing {
 		if v.back == 0 && e.Fault != nil {
 			v.back = max(e.Fault.RetryAfter, 0)
 		}
-		if v.back > 0 && v.back <= longestWait {
+		// A wait that is only our own guess helps nobody: SDKs would sleep it out
+		// three times.
+		if v.back > 0 && v.back <= longestWait && hinted(e) {
 			v.trouble, v.wait = troubleLimited, v.back
 		}
 	}
@@ -330,6 +332,19 @@ func ofExhausted(e *heal.Exhausted, now time.Time) failing {
 
 // ofFault judges a fault that speaks for itself: the request's own, or one that
 // nothing more could be done about.
+// hinted says that a provider itself has said when to come back.
+func hinted(e *heal.Exhausted) bool {
+	if f := e.Fault; f != nil && (f.RetryAfter > 0 || !f.ResetAt.IsZero()) {
+		return true
+	}
+	for _, t := range e.Trail {
+		if t.Fault != nil && (t.Fault.RetryAfter > 0 || !t.Fault.ResetAt.IsZero()) {
+			return true
+		}
+	}
+	return false
+}
+
 func ofFault(f *ninelives.Fault, now time.Time) failing {
 	v := failing{fault: f}
 	switch f.Class {

@@ -42,9 +42,19 @@ func spentOn(back time.Duration, classes ...ninelives.Class) *heal.Exhausted {
 	}
 	for i, c := range classes {
 		f := &ninelives.Fault{Class: c, Candidate: fmt.Sprintf("up%d/m", i+1), Status: 503}
+		if c == ninelives.ClassRateLimit {
+			f.RetryAfter = back
+		}
 		e.Trail = append(e.Trail, heal.Tried{Candidate: f.Candidate, Class: c, Status: f.Status, Took: time.Second, Fault: f})
 		e.Fault = f
 	}
+	return e
+}
+
+// guessed is spentOn where no provider has said when to come back.
+func guessed(back time.Duration, class ninelives.Class) *heal.Exhausted {
+	e := spentOn(back, class)
+	e.Fault.RetryAfter = 0
 	return e
 }
 
@@ -110,6 +120,9 @@ func TestEveryTroubleIsToldAsTheClientNeedsIt(t *testing.T) {
 			"529 overloaded_error" + never, "503 service_unavailable_error server_is_overloaded" + never,
 			"200 stream server_is_overloaded" + never, "503 service_unavailable_error server_is_overloaded" + never, "503 UNAVAILABLE" + never},
 		{"rate limited, nobody knows for how long", spentOn(0, ninelives.ClassRateLimit),
+			"529 overloaded_error" + never, "503 service_unavailable_error server_is_overloaded" + never,
+			"200 stream server_is_overloaded" + never, "503 service_unavailable_error server_is_overloaded" + never, "503 UNAVAILABLE" + never},
+		{"rate limited, and only we guess for how long", guessed(20*time.Second, ninelives.ClassRateLimit),
 			"529 overloaded_error" + never, "503 service_unavailable_error server_is_overloaded" + never,
 			"200 stream server_is_overloaded" + never, "503 service_unavailable_error server_is_overloaded" + never, "503 UNAVAILABLE" + never},
 		{"out of credit", spentOn(10*time.Second, ninelives.ClassBilling, ninelives.ClassBilling),
