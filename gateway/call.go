@@ -437,8 +437,18 @@ func (k *call) serveKept(out sink, r *ninelives.Response) ending {
 
 // newStream is the stream of this call's answer.
 func (k *call) newStream(out sink) *stream {
-	return &stream{codec: k.codec, out: out, head: k.headers,
+	return &stream{codec: k.codec, out: out, head: k.headers, plain: k.plain,
 		options: wire.EncodeOptions{ID: k.public, Model: k.head.Model, Created: k.began, Usage: k.head.Usage}}
+}
+
+// plain says that a candidate's reasoning has no proof: its protocol has none.
+func (k *call) plain(name string) bool {
+	for _, m := range speaking(k.way.models, k.codec.protocol) {
+		if c, ok := ninelives.CandidateOf(m); ok && m.Name() == name {
+			return c.Protocol == ninelives.OpenAIChat
+		}
+	}
+	return false
 }
 
 // stream carries out a call whose answer is streamed.

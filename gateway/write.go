@@ -34,6 +34,8 @@ type stream struct {
 	out     sink
 	// head is called once, before the first byte.
 	head func(http.Header)
+	// plain, if set, tells the candidates whose reasoning has no proof.
+	plain func(candidate string) bool
 	// truth, if set, appends what is said of the answer before its last event,
 	// where the gateway writes it.
 	truth func(dst []byte, r *ninelives.Response) []byte
@@ -119,8 +121,11 @@ func (s *stream) pulse() {
 // enc is the encoder, made when it is first needed.
 func (s *stream) enc() wire.Encoder {
 	if s.encoder == nil {
-		if _, model, ok := strings.Cut(s.asked.Candidate, "/"); ok {
+		if provider, model, ok := strings.Cut(s.asked.Candidate, "/"); ok {
 			s.options.Model = model
+			if s.plain != nil && s.plain(s.asked.Candidate) {
+				s.options.Maker = ninelives.Provenance{Provider: provider, Model: model, Field: "reasoning_content"}
+			}
 		}
 		s.encoder = s.codec.encoder(s.options)
 	}

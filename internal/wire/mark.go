@@ -40,7 +40,16 @@ func MarkWhole(r ninelives.Reasoning) string { return mark(r, r.Text, "") }
 // JoinMarks makes one of several, for a place that has room for one.
 func JoinMarks(marks []string) string { return strings.Join(marks, ".") }
 
+// MarkOf is the mark of reasoning without a proof, of so many bytes of text.
+func MarkOf(maker ninelives.Provenance, length int) string {
+	return markLength(ninelives.Reasoning{Provenance: maker}, "", "", length)
+}
+
 func mark(r ninelives.Reasoning, text, call string) string {
+	return markLength(r, text, call, len(r.Text))
+}
+
+func markLength(r ninelives.Reasoning, text, call string, n int) string {
 	var w rawjson.Writer
 	w.B = append(w.B, "ninelives"...)
 	at := len(w.B)
@@ -64,7 +73,7 @@ func mark(r ninelives.Reasoning, text, call string) string {
 	if r.Redacted {
 		w.BoolMember("r", true)
 	}
-	if n := len(r.Text); n > 0 {
+	if n > 0 {
 		w.IntMember("n", int64(n))
 	}
 	w.Close('}')

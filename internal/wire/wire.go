@@ -141,6 +141,10 @@ type EncodeOptions struct {
 	// Usage says that the client asked for usage in the stream, where the
 	// protocol leaves it to the client.
 	Usage bool
+	// Maker is whose reasoning the answer has, where that has no proof of its own
+	// that would only come later; zero if that is not known. A client that wants
+	// one gets a mark in its place (see Mark).
+	Maker ninelives.Provenance
 }
 
 // Encoder writes one streamed answer for a client: it is what a Decoder reads.

@@ -164,7 +164,12 @@ func (e *encoder) open(dst []byte, part int, kind blockKind, head ninelives.Tool
 // close ends the open block, and writes the calls that waited for that.
 func (e *encoder) close(dst []byte) []byte {
 	if e.current >= 0 {
-		dst = e.stop(dst, e.sent[e.current])
+		s := e.sent[e.current]
+		if maker := e.o.Maker; s.kind == thinkingBlock && !s.signed && maker.Provider != "" {
+			s.signed = true
+			dst = e.delta(dst, s, "signature_delta", "signature", func(w *writer) { w.String(wire.MarkOf(maker, s.length)) })
+		}
+		dst = e.stop(dst, s)
 		e.current = -1
 	}
 	waiting := e.waiting
@@ -243,6 +248,9 @@ func (e *encoder) sign(dst []byte, part int, p ninelives.Provenance, meta nineli
 
 func (e *encoder) call(dst []byte, v ninelives.ToolCallDelta) []byte {
 	s := e.sent[v.Part]
+	if s == nil && e.o.Maker.Provider != "" && e.current >= 0 && e.sent[e.current].kind == thinkingBlock {
+		dst = e.close(dst) // with whose it is
+	}
 	if s == nil && e.holds() {
 		e.sent[v.Part] = &sentPart{kind: callBlock, block: -1, call: ninelives.ToolCall{ID: v.ID, Name: v.Name, Arguments: v.Arguments}}
 		e.held = append(e.held, v.Part)
