@@ -17,11 +17,14 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/propagation"
+
 	ninelives "github.com/ninelives-ai/ninelives"
 	"github.com/ninelives-ai/ninelives/internal/visible"
 	"github.com/ninelives-ai/ninelives/internal/wire"
 	"github.com/ninelives-ai/ninelives/internal/wire/gemini"
 	"github.com/ninelives-ai/ninelives/internal/wire/openai"
+	"github.com/ninelives-ai/ninelives/provider"
 )
 
 // call is one call of a client, from its request to the end of its answer.
@@ -370,6 +373,9 @@ func (k *call) size() estimate {
 func (k *call) carry(ctx context.Context, out sink) ending {
 	ctx, k.span = k.s.tracing.begin(ctx, k.r.Header, k.stats.Operation, k.way.Name, k.id)
 	k.stats.Trace = traceID(ctx)
+	traced := http.Header{}
+	inject(ctx, propagation.HeaderCarrier(traced))
+	ctx = provider.Forward(ctx, traced)
 	var end ending
 	if err, ok := k.s.repeats.exhausted.recall(k.again, time.Now()); ok {
 		end.err = err

@@ -187,6 +187,7 @@ func (a *attempt) send(encoded wire.Encoded, hold *dialing) (*http.Response, err
 	if key := a.model.key.Reveal(); key != "" {
 		h.Set(a.model.auth.header(key))
 	}
+	forward(ctx, h)
 	a.watch.enter()
 	resp, err := a.model.transport.RoundTrip(r)
 	a.watch.leave(err == nil)

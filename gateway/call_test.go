@@ -1,0 +1,76 @@
+package gateway
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	ninelives "github.com/ninelives-ai/ninelives"
+	"github.com/ninelives-ai/ninelives/provider"
+)
+
+// served is a gateway before an upstream of the chat protocol.
+func served(t *testing.T, upstream http.HandlerFunc, change func(*Settings)) *httptest.Server {
+	t.Helper()
+	up := httptest.NewServer(upstream)
+	t.Cleanup(up.Close)
+	m, err := provider.Open("m", provider.Provider("up"), provider.BaseURL(up.URL+"/v1"), provider.Protocol(ninelives.OpenAIChat), provider.Key(provider.NewSecret("up-key")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := Settings{Routes: []Route{{Name: "default", Targets: []Target{{Model: m}}}}}
+	if change != nil {
+		change(&set)
+	}
+	g := New(set, Options{})
+	t.Cleanup(g.Close)
+	server := httptest.NewServer(g)
+	t.Cleanup(server.Close)
+	return server
+}
+
+const chatAnswer = `{"id":"1","object":"chat.completion","model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"Hello"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}`
+
+func post(t *testing.T, url, body string, header ...string) (*http.Response, string) {
+	t.Helper()
+	r, err := http.NewRequest(http.MethodPost, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp, string(text)
+}
+
+func TestATraceGoesOnToTheProvider(t *testing.T) {
+	const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	var got http.Header
+	server := served(t, func(w http.ResponseWriter, r *http.Request) {
+		got = r.Header.Clone()
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, chatAnswer)
+	}, nil)
+	resp, text := post(t, server.URL+"/v1/chat/completions", `{"model":"x","messages":[{"role":"user","content":"hi"}]}`,
+		"Traceparent", parent, "Authorization", "Bearer client", "Cookie", "a=b", "X-Ninelives-Session", "s")
+	if resp.StatusCode != 200 || text != chatAnswer {
+		t.Errorf("status %d, %s", resp.StatusCode, text)
+	}
+	if got.Get("Traceparent") != parent {
+		t.Errorf("traceparent %q", got.Get("Traceparent"))
+	}
+	if got.Get("Authorization") != "Bearer up-key" || got.Get("Cookie") != "" || got.Get("X-Ninelives-Session") != "" {
+		t.Errorf("what is for the gateway alone has gone on: %v", got)
+	}
+}
