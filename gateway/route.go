@@ -18,7 +18,7 @@ func DefaultPolicy() heal.Policy {
 	p.Buffered = p.Streamed
 	// A client that hears nothing for longer asks anew, or gives up: better an
 	// error that says when to come back.
-	p.Budget.Wait = 20 * time.Second
+	p.Budget.Wait, p.Budget.Returns = 20*time.Second, 1
 	return ForClients(p)
 }
 

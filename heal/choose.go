@@ -153,7 +153,7 @@ func (d *decider) allOut(a *Attempt) (Decision, bool) {
 	if a != nil {
 		change = d.carried(a, first)
 	}
-	if wait := firstBack.Sub(d.s.Now); wait >= 0 && d.fits(wait) {
+	if wait := firstBack.Sub(d.s.Now); wait >= 0 && d.fits(wait) && d.mayAwait(wait) {
 		c := &d.s.Candidates[first].Standing
 		return d.start(first, Decision{Reason: ReasonReturn, Wait: wait, Change: change,
 			Probe: !c.Healthy() && firstBack.Before(c.Until),
@@ -167,6 +167,12 @@ func (d *decider) allOut(a *Attempt) (Decision, bool) {
 	}
 	return d.start(bad, Decision{Reason: ReasonLeastBad, Change: change,
 		Why: "all candidates are out of service and none comes back in time: this is the least bad"}), true
+}
+
+// mayAwait says that one more candidate may be waited for.
+func (d *decider) mayAwait(wait time.Duration) bool {
+	most := d.p.Budget.Returns
+	return wait == 0 || most == 0 || d.count(func(a *Attempt) bool { return a.Returned }) < most
 }
 
 // returns is when candidate i may be asked (again): when its rest allows, when

@@ -67,6 +67,8 @@ type Attempt struct {
 	// although all were out of service.
 	Probe    bool
 	LeastBad bool
+	// Returned: it was waited for while all were out of service.
+	Returned bool
 	// Lost: it lost a race for the first token and says nothing.
 	Lost bool
 	// Unsent: no request was made (there was no place at the candidate).

@@ -118,6 +118,9 @@ type Budget struct {
 	Same int
 	// Wait is the longest single wait; 0 means what the deadline allows.
 	Wait time.Duration
+	// Returns is how many times a call waits for a candidate to come back while
+	// all of them are out of service; 0 means no cap.
+	Returns int
 	// Tokens and Money (US dollars) end the healing of a call; 0 means no cap.
 	Tokens int
 	Money  float64

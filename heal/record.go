@@ -11,7 +11,7 @@ import (
 // record judges the attempt and enters it into the history.
 func (c *call) record(t *take) {
 	a := Attempt{Number: t.number, Candidate: t.index, Began: t.began, Ended: time.Now(), Change: t.change,
-		Probe: t.probe, LeastBad: t.bad, Lost: t.lost}
+		Probe: t.probe, LeastBad: t.bad, Returned: t.returned, Lost: t.lost}
 	c.last, c.found = t, verdict{}
 	switch {
 	case t.lost:

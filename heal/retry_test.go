@@ -335,3 +335,24 @@ func TestARestThatHasLostItsReasonDoesNotKeepFromRetrying(t *testing.T) {
 		}
 	})
 }
+
+// A caller that hears nothing meanwhile can bound how often its call waits for
+// somebody to come back.
+func TestReturnsAreWaitedForAsOftenAsThePolicySays(t *testing.T) {
+	bubble(t, func(t *testing.T, t0 time.Time) {
+		p := DefaultPolicy()
+		p.Budget.Wait, p.Budget.Returns = 20*time.Second, 1
+		down := func(name string) ninelives.Model {
+			return model(name, fails(ninelives.ClassOverloaded), fails(ninelives.ClassOverloaded), fails(ninelives.ClassOverloaded), fails(ninelives.ClassOverloaded), fails(ninelives.ClassOverloaded), fails(ninelives.ClassOverloaded))
+		}
+		h := New(down("one"), Fallback(down("two")), With(p))
+		ask(t, h) // both rest now
+		began := time.Now()
+		if r := ask(t, h); r.err == nil {
+			t.Fatal("somebody answered")
+		}
+		if took := time.Since(began); took > 20*time.Second {
+			t.Errorf("it took %v to say that nobody answers", took)
+		}
+	})
+}

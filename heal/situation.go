@@ -108,6 +108,7 @@ func (s *Situation) attempt(a *Attempt) (r row) {
 	r.say(a.Acceptable, "acceptable")
 	r.say(a.Probe, "probe")
 	r.say(a.LeastBad, "least bad")
+	r.say(a.Returned, "waited for")
 	r.say(a.Lost, "lost")
 	r.say(a.Unsent, "unsent")
 	r.say(!a.Began.IsZero(), "began %s", s.from(a.Began))

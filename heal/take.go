@@ -21,7 +21,9 @@ type take struct {
 	change Change
 	probe  bool
 	bad    bool // asked as the least bad
-	began  time.Time
+	// returned: it was waited for while all were out of service
+	returned bool
+	began    time.Time
 
 	held      []ninelives.Event
 	heldBytes int
@@ -59,7 +61,7 @@ func (c *call) take(d Decision, number int, leave func(Verdict)) *take {
 	}
 	t := &r.take
 	*t = take{c: c, leave: leave, model: c.links[d.Candidate].model, number: number, index: d.Candidate,
-		change: d.Change, probe: d.Probe, bad: d.Reason == ReasonLeastBad, began: time.Now()}
+		change: d.Change, probe: d.Probe, bad: d.Reason == ReasonLeastBad, returned: d.Reason == ReasonReturn, began: time.Now()}
 	t.req = c.request(d, r, number)
 	if d.Change.Prompt == PromptContinue && c.kept != nil {
 		t.joint = c.kept.joint(c.s.Candidates[d.Candidate].Candidate.Prefill)
