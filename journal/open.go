@@ -228,6 +228,9 @@ func explain(path string, err error) error {
 		e.Problem, e.Hint = errNotJournal.Error(), another
 	case errors.Is(err, errNewer):
 		e.Problem, e.Hint = err.Error(), "update ninelives, or "+another
+	case errors.Is(err, errPassphrase):
+		e.Problem = errPassphrase.Error()
+		e.Hint = fmt.Sprintf("give one of %d characters or more, or a key of %d bytes in hexadecimal or base64", minPassphrase, keySize)
 	case errors.Is(err, errDirectory):
 		e.Problem, e.Hint = errDirectory.Error(), "name a file in it"
 	case errors.Is(err, errNoFile):

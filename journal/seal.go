@@ -12,10 +12,11 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"strings"
 	"sync"
 )
+
+var errPassphrase = errors.New("the passphrase for its contents is too short")
 
 // ErrSealed: the content is encrypted, and the key for it was not given.
 var ErrSealed = errors.New("its content is encrypted, and the key was not given or is another one")
@@ -129,7 +130,7 @@ func (k *keyring) own(ctx context.Context, db *sql.DB) (*sealer, error) {
 	secret := k.secrets[0]
 	_, isKey := secretKey(secret)
 	if !isKey && len(secret) < minPassphrase {
-		return nil, fmt.Errorf("the passphrase is too short: give at least %d characters, or a key of 32 bytes in hexadecimal or base64", minPassphrase)
+		return nil, errPassphrase
 	}
 	rows, err := k.rows(ctx, isKey)
 	if err != nil {
