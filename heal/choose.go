@@ -208,15 +208,20 @@ func (d *decider) restFault() *ninelives.Fault {
 }
 
 // badness orders resting candidates: one that may come back by itself is
-// better than one that only a change by its owner can clear.
+// better than one that only a change by its owner can clear, and any is better
+// than one that has failed in this very call.
 func (d *decider) badness(i int) int {
+	n := 0
+	if d.asked(i) {
+		n = 3
+	}
 	switch s := &d.s.Candidates[i].Standing; {
 	case s.Healthy():
-		return 0
+		return n
 	case s.Probe != ProbeNone:
-		return 1
+		return n + 1
 	}
-	return 2
+	return n + 2
 }
 
 // leastBadAsked says that this call has asked the least bad one already.

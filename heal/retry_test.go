@@ -356,3 +356,21 @@ func TestReturnsAreWaitedForAsOftenAsThePolicySays(t *testing.T) {
 		}
 	})
 }
+
+// When the one that came back fails again, somebody who was not asked in this
+// call is tried, whatever he rests for: he may well answer.
+func TestWhoWasNotAskedIsTriedBeforeWhoHasJustFailed(t *testing.T) {
+	bubble(t, func(t *testing.T, _ time.Time) {
+		p := DefaultPolicy()
+		p.Budget.Wait, p.Budget.Returns = 20*time.Second, 1
+		dead := model("dead", fails(ninelives.ClassUnknown), fails(ninelives.ClassUnknown), fails(ninelives.ClassUnknown), fails(ninelives.ClassUnknown))
+		other := model("other", fails(ninelives.ClassModelNotFound), says("hello"))
+		h := New(dead, Fallback(other), With(p))
+		if r := ask(t, h); r.err == nil {
+			t.Fatal("somebody answered")
+		}
+		if r := ask(t, h); r.err != nil || r.resp.Text() != "hello" {
+			t.Errorf("got %v, %v", r.resp, r.err)
+		}
+	})
+}
