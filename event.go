@@ -47,7 +47,8 @@ type ToolCallDelta struct {
 
 // Frame is a piece of the answer in the bytes of the provider. It follows the
 // events that were read from it, and comes only where Request.Raw was sent as
-// it is; the frames of an attempt are all of its answer, byte for byte. Who
+// it is; the frames of an attempt are all of its answer, byte for byte. A stream
+// that comes in frames begins with an empty one, before its first event. Who
 // does not relay bytes ignores it.
 type Frame struct {
 	Attempt int

@@ -59,9 +59,9 @@ func (s *stream) run(ctx context.Context, model ninelives.Model, req *ninelives.
 		end.gone = true
 		return end
 	}
-	if resp := flagged(end.err); resp != nil {
+	if resp, _ := flagged(end.err); resp != nil {
 		end.response, end.err = resp, nil
-		if s.event(ninelives.Done{Attempt: -1, Response: resp}) != nil {
+		if s.finish(resp) != nil {
 			end.gone = true
 		}
 	}
@@ -81,11 +81,13 @@ func (s *stream) started() bool {
 func runWhole(ctx context.Context, model ninelives.Model, req *ninelives.Request, notice func(ninelives.Notice)) ending {
 	var end ending
 	raw := map[int][]byte{}
+	last := 0
 	for ev, err := range model.Stream(ctx, req) {
 		switch e := ev.(type) {
 		case ninelives.Notice:
 			notice(e)
 		case *ninelives.Frame:
+			last = e.Attempt
 			raw[e.Attempt] = append(raw[e.Attempt], e.Data...)
 		case ninelives.Discard:
 			delete(raw, e.Attempt)
@@ -105,21 +107,26 @@ func runWhole(ctx context.Context, model ninelives.Model, req *ninelives.Request
 	}
 	if ctx.Err() != nil && errors.Is(end.err, context.Canceled) {
 		end.gone = true
-	} else if resp := flagged(end.err); resp != nil {
+	} else if resp, whole := flagged(end.err); resp != nil {
 		end.response, end.err = resp, nil
+		if whole {
+			end.raw = raw[last]
+		}
 	}
 	return end
 }
 
 // flagged is the answer that a failed call comes to where the provider ended it
 // by a reason that every client knows: cut at its limit, filtered. It is passed
-// on with that reason, but no call that is not whole is in it.
-func flagged(err error) *ninelives.Response {
+// on with that reason, but no call that is not whole is in it: whole says that
+// nothing had to be left out.
+func flagged(err error) (resp *ninelives.Response, whole bool) {
 	var f *ninelives.Fault
 	if !errors.As(err, &f) || f.Partial == nil {
-		return nil
+		return nil, false
 	}
-	resp := *f.Partial
+	made := *f.Partial
+	resp, whole = &made, true
 	switch {
 	case f.Class == ninelives.ClassTruncated:
 		resp.Finish = ninelives.FinishLength
@@ -127,15 +134,16 @@ func flagged(err error) *ninelives.Response {
 	case f.Class == ninelives.ClassRefusal && f.Phase == ninelives.PhaseAnswer:
 		resp.Finish = ninelives.FinishRefusal
 	default:
-		return nil
+		return nil, false
 	}
 	resp.Candidate = f.Candidate
 	resp.Message.Parts = nil
 	for _, p := range f.Partial.Message.Parts {
 		if c, ok := p.(ninelives.ToolCall); ok && (c.Name == "" || !jsontext.Value(c.Arguments).IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))) {
+			whole = false
 			continue
 		}
 		resp.Message.Parts = append(resp.Message.Parts, p)
 	}
-	return &resp
+	return resp, whole
 }

@@ -183,6 +183,18 @@ func (s *stream) event(ev ninelives.Event) error {
 	return s.err
 }
 
+// finish ends the stream with an answer that no Done came for, unless all of it
+// was relayed.
+func (s *stream) finish(r *ninelives.Response) error {
+	s.mu.Lock()
+	relayed := s.whole && s.encoder == nil
+	s.mu.Unlock()
+	if relayed {
+		return nil
+	}
+	return s.event(ninelives.Done{Attempt: -1, Response: r})
+}
+
 // count counts what the client is given of an answer's content.
 func (s *stream) count(ev ninelives.Event) {
 	switch e := ev.(type) {

@@ -125,11 +125,36 @@ func (c *call) degrade(d Decision) bool {
 
 // surface ends the call with the failure.
 func (c *call) surface(d Decision) {
+	if t := c.last; t != nil && c.s.Mode == ModeContinue && t.resp != nil && c.endedByReason() && !t.callsInTail() {
+		// The answer came to its end, if not to a good one: who relays it is given
+		// that end in the provider's own bytes, before the error says what it was.
+		if !t.complete() {
+			return
+		}
+	}
 	if d.Exhausted {
 		c.fail(c.exhausted(d))
 		return
 	}
 	c.fail(d.Fault)
+}
+
+// endedByReason says that the last answer ended for a reason that its provider
+// gave: its limit, a filter, a refusal.
+func (c *call) endedByReason() bool {
+	switch c.found.outcome {
+	case ninelives.OutcomeTruncated, ninelives.OutcomeFiltered, ninelives.OutcomeRefused:
+		return true
+	}
+	return false
+}
+
+// callsInTail says that a tool call waits for the end of the answer.
+func (t *take) callsInTail() bool {
+	return slices.ContainsFunc(t.tail, func(ev ninelives.Event) bool {
+		_, is := ev.(ninelives.ToolCallDelta)
+		return is
+	})
 }
 
 func (c *call) done(number int, resp *ninelives.Response) {

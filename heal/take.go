@@ -272,7 +272,7 @@ func (t *take) refuse(ev ninelives.Event, bytes int) bool {
 
 // frame takes the provider's own bytes of what has come since the last frame.
 // They go where that went: those of what is held back wait with it, and those
-// of the end until the answer is accepted. What carries nothing is held until
+// of the end until the answer is accepted, unless all can be taken back. What carries nothing is held until
 // something comes that does; it never releases by itself.
 func (t *take) frame(f *ninelives.Frame) bool {
 	switch {
@@ -283,7 +283,7 @@ func (t *take) frame(f *ninelives.Frame) bool {
 		t.frameBytes += len(f.Data)
 		t.held = append(t.held, frameCopy(f))
 		return true
-	case f.End || len(t.tail) > 0:
+	case f.End && t.c.s.Mode != ModeRestart || len(t.tail) > 0:
 		t.tail = append(t.tail, frameCopy(f))
 		if !t.owing || f.More {
 			return true

@@ -273,6 +273,9 @@ func (a *attempt) readStream(resp *http.Response, in *body) (*ninelives.Response
 	if a.raw != nil && a.stream {
 		if events, _ = stream.(*sse.Reader); events != nil {
 			events.Keep()
+			if !a.yield(&a.frame, nil) { // from here on all comes in bytes as well
+				a.left = true
+			}
 		}
 	}
 	decoder := a.codec.decoder(a.options)
@@ -309,6 +312,10 @@ func (a *attempt) readStream(resp *http.Response, in *body) (*ninelives.Response
 	}
 	if events != nil && !a.left && cause == nil && decoder.State() != wire.Open {
 		a.relay(events.Rest(), true, false)
+		if !a.left && decoder.State() == wire.Closed {
+			a.watch.end()
+			a.relay(in.settle(func() { a.cancel(nil) }), true, false)
+		}
 	}
 	if a.left {
 		return nil, nil

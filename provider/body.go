@@ -44,18 +44,23 @@ func (b *body) Read(p []byte) (int, error) {
 
 // settle reads what a whole answer has left of its body, if it is there
 // already, so that the connection can be used again. A server that holds the
-// connection open is not waited for.
-func (b *body) settle(cancel func()) {
+// connection open is not waited for. It gives what it read, for those who relay
+// it.
+func (b *body) settle(cancel func()) (rest []byte) {
 	if b.ended {
-		return
+		return nil
 	}
 	var late atomic.Bool
 	timer := time.AfterFunc(afterglow, func() { late.Store(true); cancel() })
 	defer timer.Stop()
-	var rest [512]byte
+	var buf [512]byte
 	for range 8 {
-		if _, err := b.ReadCloser.Read(rest[:]); err != nil || late.Load() {
-			return
+		n, err := b.ReadCloser.Read(buf[:])
+		rest = append(rest, buf[:n]...)
+		if err != nil || late.Load() {
+			b.ended = true
+			break
 		}
 	}
+	return rest
 }
