@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -99,6 +100,21 @@ func (k *call) end(e ending) {
 func (s *Server) unkept(id string, err error) {
 	s.metrics.journalFailed()
 	s.options.Log.Error("the end of a call is not kept", "request_id", id, "error", err.Error())
+}
+
+// Asked is what a call of the journal asked, read from the client's own bytes.
+// The name of the model is left out: it was meant for the gateway's routes.
+func Asked(raw *journal.RawCall) (*ninelives.Request, error) {
+	c := codecOf(raw.Protocol)
+	if c == nil {
+		return nil, fmt.Errorf("a call in the protocol %q cannot be read", raw.Protocol)
+	}
+	in, err := c.read(raw.Path, raw.Body)
+	if err != nil {
+		return nil, err
+	}
+	in.Request.Model = ""
+	return in.Request, nil
 }
 
 // attempts are those of the call as the journal has them.

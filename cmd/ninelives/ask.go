@@ -137,7 +137,9 @@ func (a *asking) call(ctx context.Context) (*journal.Call, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.choice.inherit(earlier.Labels)
+	if earlier.Raw == nil { // a client of the gateway names its routes
+		a.choice.inherit(earlier.Labels)
+	}
 	req, err := a.replace(ctx, question, &a.in)
 	labels := a.labels()
 	labels[labelQuestion] = earlier.Labels[labelQuestion]

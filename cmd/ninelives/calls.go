@@ -118,7 +118,7 @@ func quiet(err error) error {
 
 // showCall shows one call whole.
 func (p *process) showCall(ctx context.Context, k *kept, id string) error {
-	r, err := k.j.Call(ctx, id)
+	r, err := k.record(ctx, id)
 	if err != nil {
 		return usagef("%v: see ninelives calls --all", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	ninelives "github.com/ninelives-ai/ninelives"
+	"github.com/ninelives-ai/ninelives/gateway"
 	"github.com/ninelives-ai/ninelives/journal"
 	"github.com/ninelives-ai/ninelives/provider"
 )
@@ -103,7 +104,7 @@ func (k *kept) find(ctx context.Context, id string) (*journal.Record, error) {
 		return nil, usagef("--resume %s: %v", id, k.err)
 	}
 	for {
-		r, err := k.j.Call(ctx, id)
+		r, err := k.record(ctx, id)
 		switch {
 		case errors.Is(err, journal.ErrUnknown), errors.Is(err, journal.ErrAmbiguous):
 			return nil, usagef("--resume: %v: see ninelives calls", err)
@@ -119,6 +120,19 @@ func (k *kept) find(ctx context.Context, id string) (*journal.Record, error) {
 			return r, nil
 		}
 	}
+}
+
+// record is a call with its question, which the gateway keeps in its client's
+// own bytes.
+func (k *kept) record(ctx context.Context, id string) (*journal.Record, error) {
+	r, err := k.j.Call(ctx, id)
+	if err == nil && r.Request == nil && r.Raw != nil {
+		if r.Request, err = gateway.Asked(r.Raw); err != nil {
+			r.Damaged = append(r.Damaged, journal.Damage{Call: r.ID, Err: fmt.Errorf("the question: %w", err)})
+		}
+		return r, nil
+	}
+	return r, err
 }
 
 // begin records the call; an id of "" says that it could not be.

@@ -134,6 +134,9 @@ func (v *serving) read(ctx context.Context) (gateway.Settings, config.Serving, e
 		return gateway.Settings{}, config.Serving{}, err
 	}
 	settings.Use(v.choice.model, v.choice.fallbacks)
+	if err := settings.UseListen(v.listen, v.insecure); err != nil {
+		return gateway.Settings{}, config.Serving{}, fmt.Errorf("--listen: %w", err)
+	}
 	set, around, more, err := settings.Gateway(ctx, v.p.env)
 	v.warnings = nil
 	for _, problem := range append(problems, more...) {
@@ -190,15 +193,12 @@ func (v *serving) start(ctx context.Context, log *slog.Logger) (_ *started, err 
 	options.Tracer = tracer
 
 	addresses := around.Listen
-	if len(v.listen) > 0 {
-		addresses = v.listen
-	}
 	secure, err := certificate(around)
 	if err != nil {
 		return nil, err
 	}
 	for _, address := range addresses {
-		if err := gateway.MayListen(address, g.keys, secure != nil, v.insecure || around.Insecure); err != nil {
+		if err := gateway.MayListen(address, g.keys, secure != nil, around.Insecure); err != nil {
 			return nil, usagef("--listen %s: %v", address, err)
 		}
 		l, err := gateway.Listen(ctx, address, secure, set.Limits.Connections)
