@@ -231,7 +231,8 @@ func streamFault(err error, now time.Time) *ninelives.Fault {
 		// another call may do: that is what a broken stream says to clients.
 		if f.Class = ninelives.ClassOverloaded; v.fault != nil && !v.exhausted {
 			switch v.fault.Class {
-			case ninelives.ClassAuth, ninelives.ClassModelNotFound, ninelives.ClassBilling, ninelives.ClassRateLimit:
+			case ninelives.ClassFormat, // of the host: the request's own is malformed
+				ninelives.ClassAuth, ninelives.ClassModelNotFound, ninelives.ClassBilling, ninelives.ClassRateLimit:
 			default:
 				f.Class = v.fault.Class
 			}
@@ -330,8 +331,6 @@ func ofExhausted(e *heal.Exhausted, now time.Time) failing {
 	return v
 }
 
-// ofFault judges a fault that speaks for itself: the request's own, or one that
-// nothing more could be done about.
 // hinted says that a provider itself has said when to come back.
 func hinted(e *heal.Exhausted) bool {
 	if f := e.Fault; f != nil && (f.RetryAfter > 0 || !f.ResetAt.IsZero()) {
@@ -345,9 +344,15 @@ func hinted(e *heal.Exhausted) bool {
 	return false
 }
 
+// ofFault judges a fault that speaks for itself: the request's own, or one that
+// nothing more could be done about.
 func ofFault(f *ninelives.Fault, now time.Time) failing {
 	v := failing{fault: f}
-	switch f.Class {
+	class := f.Class
+	if class == ninelives.ClassFormat && f.Scope == ninelives.ScopeHost {
+		class = ninelives.ClassUnknown // a web page in place of an answer says nothing of the request
+	}
+	switch class {
 	case ninelives.ClassContextLength:
 		v.trouble = troubleTooLong
 	case ninelives.ClassContentFilter, ninelives.ClassRefusal, ninelives.ClassGuard:

@@ -424,3 +424,15 @@ func TestWhatAProviderSaysIsKeptWhereItIsSafe(t *testing.T) {
 		}
 	}
 }
+
+func TestAWebPageInPlaceOfAnAnswerIsNotTheRequestsFault(t *testing.T) {
+	f := &ninelives.Fault{Class: ninelives.ClassFormat, Scope: ninelives.ScopeHost, Status: 200, Candidate: "up/m", Message: "a web page instead of an answer"}
+	for p, status := range map[ninelives.Protocol]int{ninelives.OpenAIChat: 503, ninelives.OpenAIResponses: 503, ninelives.AnthropicMessages: 529, ninelives.Gemini: 503} {
+		if a := answerFor(p, clientSDK, true, f, time.Now()); a.Status != status || a.Trouble != troubleExhausted {
+			t.Errorf("%s: status %d, %s", p, a.Status, a.Trouble)
+		}
+	}
+	if got := streamFault(f, time.Now()).Class; got != ninelives.ClassOverloaded {
+		t.Errorf("in a stream: %s", got)
+	}
+}
