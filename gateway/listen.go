@@ -191,6 +191,9 @@ type unixSocket struct {
 	once sync.Once
 }
 
+// Addr is where clients find it, not where it was made.
+func (s *unixSocket) Addr() net.Addr { return &net.UnixAddr{Name: s.path, Net: "unix"} }
+
 func (s *unixSocket) Close() error {
 	err := s.Listener.Close()
 	s.once.Do(func() {
