@@ -88,8 +88,14 @@ func (k *call) end(e ending) {
 		o.Answered = true
 	}
 	err := k.s.options.Journal.EndLater(context.Background(), k.kept, o, func(err error) {
-		if err != nil {
+		switch {
+		case err != nil:
 			k.s.unkept(k.id, err)
+		case o.Forget:
+			select {
+			case k.s.forgotten <- struct{}{}:
+			default: // it is known already
+			}
 		}
 	})
 	if err != nil {
@@ -126,26 +132,50 @@ func (k *call) attempts() []journal.Attempt {
 	return list
 }
 
+// scrubAfter is how long what was removed may stand in the journal's log: to
+// empty it is work that many calls share.
+const scrubAfter = time.Second
+
 // prune removes what is not kept any longer, until ctx ends.
 func (s *Server) prune(ctx context.Context) {
 	tick := time.NewTicker(pruneEvery)
 	defer tick.Stop()
-	for {
-		policy := journal.Policy{Source: journalSource}
-		switch set := s.plan.Load().Journal; set.Retention {
-		case RetainDays:
-			policy.Content = time.Duration(set.Days) * 24 * time.Hour
-		default:
-			policy.Content = -1
-		}
-		if _, err := s.options.Journal.Prune(ctx, time.Now(), policy); err != nil && ctx.Err() == nil {
-			s.options.Log.Error("the journal is not pruned", "error", err.Error())
+	var scrub <-chan time.Time
+	for due := true; ; {
+		if due {
+			s.pruneNow(ctx)
+			due = false
 		}
 		select {
 		case <-tick.C:
+			due = true
+		case <-s.forgotten:
+			if scrub == nil {
+				scrub = time.After(scrubAfter)
+			}
+		case <-scrub:
+			scrub = nil
+			if err := s.options.Journal.Scrub(ctx); err != nil && ctx.Err() == nil {
+				s.options.Log.Warn("the journal", "error", err.Error())
+				scrub = time.After(scrubAfter)
+			}
 		case <-ctx.Done():
 			return
 		}
+	}
+}
+
+// pruneNow removes what is not kept any longer.
+func (s *Server) pruneNow(ctx context.Context) {
+	policy := journal.Policy{Source: journalSource}
+	switch set := s.plan.Load().Journal; set.Retention {
+	case RetainDays:
+		policy.Content = time.Duration(set.Days) * 24 * time.Hour
+	default:
+		policy.Content = -1
+	}
+	if _, err := s.options.Journal.Prune(ctx, time.Now(), policy); err != nil && ctx.Err() == nil {
+		s.options.Log.Error("the journal is not pruned", "error", err.Error())
 	}
 }
 

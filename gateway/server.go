@@ -52,6 +52,8 @@ type Server struct {
 	latency   *latencies
 	responses *responseStore
 
+	forgotten chan struct{} // content has been removed from the journal
+
 	memory atomic.Int64 // bytes of the bodies that are held
 	stop   context.CancelFunc
 	work   sync.WaitGroup
@@ -78,6 +80,7 @@ func New(settings Settings, options Options) *Server {
 		options: options, health: heal.NewHealth(&policy), drain: newDrain(), metrics: newMetrics(),
 		page: newPage(options.Version), origin: newOrigin(cmp.Or(options.Listen, "127.0.0.1:0"), options.Names),
 		sticky: newSticky(), latency: &latencies{}, responses: newResponseStore(),
+		forgotten: make(chan struct{}, 1),
 	}
 	s.tracing = newTracing(options.Tracer, s.host)
 	s.live = newLive(func() time.Duration { return s.plan.Load().Grace })

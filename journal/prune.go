@@ -94,6 +94,22 @@ func (j *Journal) Remove(ctx context.Context, id string) error {
 	}})
 }
 
+// Scrub empties the transaction log into the file. Until then what was removed
+// can still be read in the log, where SQLite leaves it.
+//
+// It waits for those who read or write, a few seconds at most; an error says
+// that the log was not emptied, and a later call will do it.
+func (j *Journal) Scrub(ctx context.Context) error {
+	var busy, pages, moved int
+	if err := j.readers.QueryRowContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`).Scan(&busy, &pages, &moved); err != nil {
+		return fmt.Errorf("what was removed is still in the journal's log: %w", err)
+	}
+	if busy != 0 {
+		return errors.New("what was removed is still in the journal's log: it is in use")
+	}
+	return nil
+}
+
 // prune does something to the calls of the query, whose living owner keeps it
 // from that, batch by batch.
 func (j *Journal) prune(ctx context.Context, count *int, query, source string, before time.Time, do func(*writer, string) error) error {
