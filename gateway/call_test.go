@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	ninelives "github.com/ninelives-ai/ninelives"
+	"github.com/ninelives-ai/ninelives/heal"
 	"github.com/ninelives-ai/ninelives/provider"
 )
 
@@ -72,5 +73,33 @@ func TestATraceGoesOnToTheProvider(t *testing.T) {
 	}
 	if got.Get("Authorization") != "Bearer up-key" || got.Get("Cookie") != "" || got.Get("X-Ninelives-Session") != "" {
 		t.Errorf("what is for the gateway alone has gone on: %v", got)
+	}
+}
+
+func TestAStreamThatBreaksSaysSoAndIsNoCleanEnd(t *testing.T) {
+	server := served(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, "data: {\"id\":\"1\",\"object\":\"chat.completion.chunk\",\"model\":\"m\",\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\""+strings.Repeat("Hello ", 20)+"\"},\"finish_reason\":null}]}\n\n")
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	}, func(set *Settings) { set.Routes[0].Mode = heal.ModeFail })
+	for _, c := range []struct{ path, body, want, not string }{
+		{"/v1/chat/completions", `{"model":"x","stream":true,"messages":[{"role":"user","content":"hi"}]}`, `data: {"error":`, "[DONE]"},
+		{"/v1/messages", `{"model":"x","max_tokens":99,"stream":true,"messages":[{"role":"user","content":"hi"}]}`, "event: error\n", "message_stop"},
+		{"/v1/responses", `{"model":"x","stream":true,"input":"hi"}`, "event: response.failed\n", "response.completed"},
+		{"/v1beta/models/x:streamGenerateContent?alt=sse", `{"contents":[{"role":"user","parts":[{"text":"hi"}]}]}`, `data: {"error":`, "finishReason"},
+	} {
+		resp, err := http.Post(server.URL+c.path, "application/json", strings.NewReader(c.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if clean := err == nil; clean != strings.HasSuffix(c.path, "/responses") { // its last event has said it all
+			t.Errorf("%s: ended with %v", c.path, err)
+		}
+		if resp.StatusCode != 200 || !strings.Contains(string(body), "Hello ") || !strings.Contains(string(body), c.want) || strings.Contains(string(body), c.not) {
+			t.Errorf("%s: %s\n%s", c.path, resp.Status, body)
+		}
 	}
 }

@@ -42,7 +42,7 @@ type stream struct {
 
 	mu      sync.Mutex
 	begun   bool // the first byte is out
-	ended   bool // nothing may follow
+	ended   bool // no sign of life may follow, only the error that ends it
 	err     error
 	last    time.Time // of the last byte
 	buf     []byte
@@ -320,7 +320,7 @@ func (s *stream) fail(f *ninelives.Fault) {
 
 // write sends bytes, after the headers. It is called with the lock held.
 func (s *stream) write(p []byte, flush bool) {
-	if s.err != nil || s.ended || len(p) == 0 && !s.begun {
+	if s.err != nil || len(p) == 0 && !s.begun {
 		return
 	}
 	if !s.begun {
