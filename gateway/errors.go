@@ -299,6 +299,21 @@ func ofExhausted(e *heal.Exhausted, now time.Time) failing {
 	if e.Back.After(now) {
 		v.back = e.Back.Sub(now)
 	}
+	// What the last one said of the request itself counts for more than that
+	// others could not be reached: it would say so again.
+	if f := e.Fault; f != nil && !e.Deadline {
+		switch f.Class {
+		case ninelives.ClassFormat, ninelives.ClassContextLength, ninelives.ClassContentFilter:
+			if f.Scope != ninelives.ScopeHost {
+				own := ofFault(f, now)
+				own.tried, own.took = v.tried, v.took
+				return own
+			}
+		case ninelives.ClassModelNotFound:
+			v.trouble = troubleNoModel
+			return v
+		}
+	}
 	var limited, quota, missing int
 	for _, t := range e.Trail {
 		switch final := t.Fault != nil && t.Fault.Final; {
