@@ -411,6 +411,13 @@ func (a *attempt) relay(data []byte, end, more bool) {
 	if len(data) == 0 {
 		return
 	}
+	if a.gap.open {
+		if !a.gap.skip {
+			a.gap.kept = append(a.gap.kept, &ninelives.Frame{Attempt: a.number, Data: bytes.Clone(data), End: end})
+		}
+		a.gap.skip = false
+		return
+	}
 	a.frame.Data, a.frame.End, a.frame.More = data, end, more
 	if !a.yield(&a.frame, nil) {
 		a.left = true

@@ -15,6 +15,7 @@ import (
 // on with.
 type gap struct {
 	open   bool
+	skip   bool              // the bytes of the event that is no JSON are not relayed
 	pieces int               // that came, in all
 	kept   []ninelives.Event // from behind the gap
 }
@@ -25,7 +26,7 @@ func (a *attempt) garbled() bool {
 	if a.dialect.NoStreamUsage && !a.gap.open {
 		return false
 	}
-	a.gap.open = true
+	a.gap.open, a.gap.skip = true, true
 	return true
 }
 
