@@ -9,8 +9,7 @@ import (
 )
 
 // Spent sums up what the calls of a client have cost that ended at or after
-// since: US dollars, and tokens of input and output. It reads an index alone;
-// 100,000 calls take some ten milliseconds.
+// since: US dollars, and tokens of input and output. It reads an index alone.
 func (j *Journal) Spent(ctx context.Context, client string, since time.Time) (money float64, tokens int, err error) {
 	// The index has the calls of clients that have a name.
 	err = j.readers.QueryRowContext(ctx, `SELECT coalesce(sum(cost), 0), coalesce(sum(tokens), 0) FROM streams
