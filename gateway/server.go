@@ -202,6 +202,11 @@ func (s *Server) routes() *http.ServeMux {
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.ProtoMajor == 1 && len(r.TransferEncoding) > 0 {
+		// net/http does not tell whether a length came with the chunks: then the
+		// connection has to end after the answer (RFC 9112, 6.1).
+		w.Header().Set("Connection", "close")
+	}
 	if len(s.plan.Load().Keys) == 0 {
 		if err := s.origin.check(r); err != nil {
 			s.refuse(w, r, &refused{Trouble: troubleForbidden, Text: err.Error()})
