@@ -1,6 +1,7 @@
 package conformance_test
 
 import (
+	"cmp"
 	"context"
 	"reflect"
 	"slices"
@@ -70,20 +71,7 @@ func playIn(t *testing.T, p ninelives.Protocol, s script, test func(*stage)) {
 	t.Run(string(p), func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			st := &stage{T: t, protocol: p}
-			first := st.open(&st.primary, p, "primary", s.primaryModel, s.primary, s.describe)
-			second := st.open(&st.fallback, p, "fallback", s.fallbackModel, s.fallback, s.describe)
-			st.names = [2]string{first.Name(), second.Name()}
-			preset := s.preset
-			if preset == "" {
-				preset = "interactive"
-			}
-			policy, err := heal.Preset(preset)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if s.policy != nil {
-				s.policy(&policy)
-			}
+			policy, first, second := st.set(s)
 			options := append([]heal.Option{heal.With(policy)}, s.options...)
 			if !s.alone {
 				options = append(options, heal.Fallback(second))
@@ -93,6 +81,22 @@ func playIn(t *testing.T, p ninelives.Protocol, s script, test func(*stage)) {
 			test(st)
 		})
 	})
+}
+
+// set starts the two providers of a script and gives the policy to heal by.
+func (s *stage) set(sc script) (policy heal.Policy, first, second ninelives.Model) {
+	s.Helper()
+	first = s.open(&s.primary, s.protocol, "primary", sc.primaryModel, sc.primary, sc.describe)
+	second = s.open(&s.fallback, s.protocol, "fallback", sc.fallbackModel, sc.fallback, sc.describe)
+	s.names = [2]string{first.Name(), second.Name()}
+	policy, err := heal.Preset(cmp.Or(sc.preset, "interactive"))
+	if err != nil {
+		s.Fatal(err)
+	}
+	if sc.policy != nil {
+		sc.policy(&policy)
+	}
+	return policy, first, second
 }
 
 // open starts a provider and opens its model.
