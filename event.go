@@ -57,6 +57,9 @@ type Frame struct {
 	// End says that the answer stands from here on: the terminal marker is in
 	// this frame, or in one before it.
 	End bool
+	// Unclosed, in a frame without data, says that the stream has ended without
+	// the protocol's last event, although the answer stands.
+	Unclosed bool
 	// More says that the next frame is at hand already: a consumer may put off
 	// flushing until it comes, with data or without.
 	More bool

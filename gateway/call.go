@@ -489,6 +489,9 @@ func (k *call) stream(ctx context.Context, out sink) ending {
 // notice takes one healing step.
 func (k *call) notice(n ninelives.Notice) {
 	k.stats.notice(n, time.Now())
+	if n.Kind == ninelives.NoticeAttempt {
+		k.s.latency.asked(n.Candidate)
+	}
 	if n.Kind == ninelives.NoticeFault && n.Fault != nil {
 		if k.faults == nil {
 			k.faults = map[int]*ninelives.Fault{}

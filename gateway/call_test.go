@@ -103,3 +103,40 @@ func TestAStreamThatBreaksSaysSoAndIsNoCleanEnd(t *testing.T) {
 		}
 	}
 }
+
+// A provider's last event is written where it has left it out and the answer
+// stands: a stream without it looks cut.
+func TestTheLastEventIsNeverMissing(t *testing.T) {
+	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, `event: message_start
+data: {"type":"message_start","message":{"id":"m1","type":"message","role":"assistant","model":"m","content":[],"usage":{"input_tokens":1,"output_tokens":1}}}
+
+event: content_block_start
+data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}
+
+event: content_block_delta
+data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Hello"}}
+
+event: content_block_stop
+data: {"type":"content_block_stop","index":0}
+
+event: message_delta
+data: {"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":1}}
+
+`)
+	}))
+	defer up.Close()
+	m, err := provider.Open("m", provider.Provider("up"), provider.BaseURL(up.URL), provider.Protocol(ninelives.AnthropicMessages), provider.Key(provider.NewSecret("k")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := New(Settings{Routes: []Route{{Name: "default", Targets: []Target{{Model: m}}}}}, Options{})
+	defer g.Close()
+	server := httptest.NewServer(g)
+	defer server.Close()
+	_, text := post(t, server.URL+"/v1/messages", `{"model":"x","max_tokens":5,"stream":true,"messages":[{"role":"user","content":"hi"}]}`)
+	if n := strings.Count(text, "event: message_stop\n"); n != 1 || !strings.HasSuffix(text, "data: {\"type\":\"message_stop\"}\n\n") || strings.Count(text, "message_delta") != 2 {
+		t.Errorf("the client got %s", text)
+	}
+}

@@ -45,6 +45,9 @@ func (s *Server) way(p *plan, who *client, k *call) (*way, error) {
 	w := &way{chain: c, plain: true, priority: c.Priority + who.Priority + k.asks.Priority}
 	w.sticky = stickyKey{client: who.Name, route: c.Name, session: k.asks.Session}
 	s.arrange(w, ch, k)
+	if opened != nil && !who.mayFallBack(ch) {
+		w.models = nil
+	}
 	if opened != nil {
 		w.models, w.plain = append([]ninelives.Model{opened}, w.models...), false
 	}

@@ -49,14 +49,15 @@ type stream struct {
 	encoder wire.Encoder
 	beat    *time.Timer
 
-	owner   int // the attempt that is relayed; 0 if none
-	whole   bool
-	frames  int
-	heads   []byte
-	told    []told
-	waiting int  // the first of told that has come since the last frame
-	fresh   bool // an event has come since the last frame
-	given   int  // bytes of content
+	owner    int // the attempt that is relayed; 0 if none
+	whole    bool
+	frames   int
+	heads    []byte
+	told     []told
+	waiting  int  // the first of told that has come since the last frame
+	unclosed bool // the provider has left out the last event
+	fresh    bool // an event has come since the last frame
+	given    int  // bytes of content
 	// asked is the attempt that started last: the answer names its model.
 	asked ninelives.Notice
 }
@@ -168,8 +169,8 @@ func (s *stream) event(ev ninelives.Event) error {
 			return nil
 		}
 	case ninelives.Done:
-		if s.whole && e.Attempt == s.owner {
-			return s.err
+		if s.whole && e.Attempt == s.owner && s.encoder == nil {
+			return s.close(e)
 		}
 	}
 	s.adopt()
@@ -216,6 +217,21 @@ func (s *stream) content() int {
 	return s.given
 }
 
+// close writes the last event of a relayed answer that its provider has left
+// out, where clients insist on it: without it some take the answer for cut, and
+// others wait. It is called with the lock held.
+func (s *stream) close(done ninelives.Done) error {
+	switch {
+	case !s.unclosed:
+	case s.codec == messages:
+		s.write([]byte("event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"), true)
+	case s.codec == responses:
+		s.adopt()
+		s.write(s.enc().Event(nil, done), true)
+	}
+	return s.err
+}
+
 // relays says that an event's bytes come in a frame.
 func (s *stream) relays(attempt int) bool { return s.owner != 0 && attempt == s.owner }
 
@@ -227,6 +243,7 @@ func (s *stream) frame(f *ninelives.Frame) {
 	if f.Attempt != s.owner || s.encoder != nil {
 		return // another one has begun: its events are written
 	}
+	s.unclosed = s.unclosed || f.Unclosed
 	if len(f.Data) > 0 {
 		s.frames++
 		if !s.fresh && len(s.heads)+len(f.Data) <= maxHeads {

@@ -312,6 +312,12 @@ func (a *attempt) readStream(resp *http.Response, in *body) (*ninelives.Response
 	}
 	if events != nil && !a.left && cause == nil && decoder.State() != wire.Open {
 		a.relay(events.Rest(), true, false)
+		if !a.left && decoder.State() != wire.Closed && !a.gap.open {
+			a.frame.Data, a.frame.End, a.frame.More, a.frame.Unclosed = nil, true, false, true
+			if !a.yield(&a.frame, nil) {
+				a.left = true
+			}
+		}
 		if !a.left && decoder.State() == wire.Closed {
 			a.watch.end()
 			a.relay(in.settle(func() { a.cancel(nil) }), true, false)
