@@ -140,3 +140,45 @@ data: {"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"outpu
 		t.Errorf("the client got %s", text)
 	}
 }
+
+// What one provider says of the request stands, although another could not be
+// reached.
+func TestAnAnswerAboutTheRequestStandsBesideAnOutage(t *testing.T) {
+	var dead, alive *httptest.Server
+	open := func(name string, s *httptest.Server) Target {
+		m, err := provider.Open("m", provider.Provider(name), provider.BaseURL(s.URL+"/v1"), provider.Protocol(ninelives.OpenAIChat), provider.Key(provider.NewSecret("k")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return Target{Model: m}
+	}
+	dead = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }))
+	defer dead.Close()
+	answer, status := "", 0
+	alive = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, answer)
+	}))
+	defer alive.Close()
+	for _, c := range []struct {
+		name, answer string
+		status, told int
+		holds        string
+	}{
+		{"bad request", `{"error":{"message":"messages: must not be empty","type":"invalid_request_error","param":"messages","code":null}}`, 400, 400, "must not be empty"},
+		{"refusal", `{"id":"1","object":"chat.completion","model":"m","choices":[{"index":0,"message":{"role":"assistant","content":null,"refusal":"I will not."},"finish_reason":"stop"}]}`, 200, 200, "I will not."},
+	} {
+		for _, order := range [][]Target{{open("dead", dead), open("alive", alive)}, {open("alive", alive), open("dead", dead)}} {
+			answer, status = c.answer, c.status
+			g := New(Settings{Routes: []Route{{Name: "default", Targets: order}}}, Options{})
+			server := httptest.NewServer(g)
+			resp, text := post(t, server.URL+"/v1/chat/completions", `{"model":"x","messages":[{"role":"user","content":"hi"}]}`)
+			if resp.StatusCode != c.told || !strings.Contains(text, c.holds) {
+				t.Errorf("%s, %s first: status %d, %s", c.name, order[0].Model.Name(), resp.StatusCode, text)
+			}
+			server.Close()
+			g.Close()
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -299,20 +300,16 @@ func ofExhausted(e *heal.Exhausted, now time.Time) failing {
 	if e.Back.After(now) {
 		v.back = e.Back.Sub(now)
 	}
-	// What the last one said of the request itself counts for more than that
-	// others could not be reached: it would say so again.
-	if f := e.Fault; f != nil && !e.Deadline {
-		switch f.Class {
-		case ninelives.ClassFormat, ninelives.ClassContextLength, ninelives.ClassContentFilter:
-			if f.Scope != ninelives.ScopeHost {
-				own := ofFault(f, now)
-				own.tried, own.took = v.tried, v.took
-				return own
-			}
-		case ninelives.ClassModelNotFound:
-			v.trouble = troubleNoModel
-			return v
-		}
+	// What somebody said of the request itself counts for more than that others
+	// could not be reached: he would say so again.
+	if f := ofRequest(e); f != nil && !e.Deadline {
+		own := ofFault(f, now)
+		own.tried, own.took = v.tried, v.took
+		return own
+	}
+	if f := e.Fault; f != nil && !e.Deadline && f.Class == ninelives.ClassModelNotFound {
+		v.trouble = troubleNoModel
+		return v
 	}
 	var limited, quota, missing int
 	for _, t := range e.Trail {
@@ -344,6 +341,25 @@ func ofExhausted(e *heal.Exhausted, now time.Time) failing {
 		}
 	}
 	return v
+}
+
+// ofRequest is the last fault of a failed call that is about the request itself;
+// nil if there is none. That it was too long for one says nothing of others, but
+// where it was the last word.
+func ofRequest(e *heal.Exhausted) *ninelives.Fault {
+	for _, t := range slices.Backward(e.Trail) {
+		switch t.Class {
+		case ninelives.ClassContextLength:
+			if t.Fault != nil && t.Fault == e.Fault {
+				return t.Fault
+			}
+		case ninelives.ClassFormat, ninelives.ClassContentFilter:
+			if t.Fault != nil && t.Fault.Scope != ninelives.ScopeHost {
+				return t.Fault
+			}
+		}
+	}
+	return nil
 }
 
 // hinted says that a provider itself has said when to come back.

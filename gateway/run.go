@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	ninelives "github.com/ninelives-ai/ninelives"
+	"github.com/ninelives-ai/ninelives/heal"
 )
 
 // ending is how a call ended.
@@ -122,7 +123,18 @@ func runWhole(ctx context.Context, model ninelives.Model, req *ninelives.Request
 // nothing had to be left out.
 func flagged(err error) (resp *ninelives.Response, whole bool) {
 	var f *ninelives.Fault
-	if !errors.As(err, &f) || f.Partial == nil {
+	if !errors.As(err, &f) {
+		return nil, false
+	}
+	var e *heal.Exhausted
+	if errors.As(err, &e) && !e.Deadline {
+		for _, t := range e.Trail { // a refusal is an answer, if nobody else has given one
+			if t.Class == ninelives.ClassRefusal && t.Fault != nil && t.Fault.Partial != nil {
+				f = t.Fault
+			}
+		}
+	}
+	if f.Partial == nil {
 		return nil, false
 	}
 	made := *f.Partial
