@@ -41,7 +41,7 @@ func (c *call) record(t *take) {
 	case a.Continuable && a.Outcome == ninelives.OutcomeTruncated:
 		c.keep(t.resp)
 		c.keptBy = t.number
-		c.heldBack, t.held = append(c.heldBack, t.held...), nil
+		c.heldBack, t.held = append(endless(c.heldBack), t.held...), nil
 	case a.Continuable && a.Released && c.s.Mode == ModeContinue:
 		var next *kept
 		if next, a.Continuable = c.kept.with(t.told, t.fault.Partial); a.Continuable {
@@ -79,7 +79,7 @@ func (c *call) join(t *take) {
 // an answer that can be given with its flag. Neither has a call in it: nobody
 // can tell whether that is whole.
 func (c *call) left(t *take, o ninelives.Outcome) (continuable, acceptable bool) {
-	called := t.called || len(t.tail) > 0
+	called := t.called || t.callsInTail()
 	switch {
 	case o == ninelives.OutcomeRefused:
 		return false, t.resp != nil && !called && !callsTools(t.resp.Message.Parts)

@@ -2,6 +2,7 @@ package heal
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -272,26 +273,28 @@ func (t *take) refuse(ev ninelives.Event, bytes int) bool {
 
 // frame takes the provider's own bytes of what has come since the last frame.
 // They go where that went: those of what is held back wait with it, and those
-// of the end until the answer is accepted, unless all can be taken back. What carries nothing is held until
-// something comes that does; it never releases by itself.
+// of the end until the answer is accepted, unless all can be taken back. What
+// carries nothing is held until something comes that does; it never releases by
+// itself.
 func (t *take) frame(f *ninelives.Frame) bool {
 	switch {
-	case t.c.s.Mode == ModeHold, !t.released && !t.shown && !f.End:
+	case t.c.s.Mode == ModeHold, !t.released && (!t.shown || t.heldEvents > 0) && !f.End:
 		if n := t.c.h.policy.Hold.Bytes; n > 0 && t.frameBytes > n && t.heldEvents == 0 && t.c.s.Mode != ModeHold {
 			return true // an endless row of heartbeats
 		}
 		t.frameBytes += len(f.Data)
 		t.held = append(t.held, frameCopy(f))
-		return true
 	case f.End && t.c.s.Mode != ModeRestart || len(t.tail) > 0:
 		t.tail = append(t.tail, frameCopy(f))
-		if !t.owing || f.More {
-			return true
-		}
-		f = &ninelives.Frame{Attempt: t.number} // the one before promised another
+	default:
+		t.owing = f.More
+		return t.c.hand(f, nil)
 	}
-	t.owing = f.More
-	return t.c.hand(f, nil)
+	if !t.owing || f.More {
+		return true
+	}
+	t.owing = false // the one before promised another
+	return t.c.hand(&ninelives.Frame{Attempt: t.number}, nil)
 }
 
 // frameCopy is a frame that outlives the provider's next one.
@@ -338,6 +341,9 @@ func (t *take) release(ev ninelives.Event, bytes int) bool {
 func (t *take) flush() bool {
 	held := t.held
 	if t.c.heldBack != nil {
+		if t.number != t.c.keptBy {
+			t.c.heldBack = endless(t.c.heldBack)
+		}
 		held = append(t.c.heldBack, held...)
 		t.c.heldBack = nil
 	}
@@ -349,6 +355,15 @@ func (t *take) flush() bool {
 		}
 	}
 	return true
+}
+
+// endless is what was held of an answer that another one goes on with, which is
+// not its end.
+func endless(held []ninelives.Event) []ninelives.Event {
+	return slices.DeleteFunc(held, func(ev ninelives.Event) bool {
+		f, ok := ev.(*ninelives.Frame)
+		return ok && f.End
+	})
 }
 
 // complete delivers all that is still held back of an answer that is accepted.
