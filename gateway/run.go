@@ -86,6 +86,9 @@ func runWhole(ctx context.Context, model ninelives.Model, req *ninelives.Request
 	for ev, err := range model.Stream(ctx, req) {
 		switch e := ev.(type) {
 		case ninelives.Notice:
+			if e.Kind == ninelives.NoticeAttempt {
+				last = e.Attempt // an answer that is translated has no frames
+			}
 			notice(e)
 		case *ninelives.Frame:
 			last = e.Attempt

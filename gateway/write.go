@@ -57,6 +57,7 @@ type stream struct {
 	waiting  int  // the first of told that has come since the last frame
 	unclosed bool // the provider has left out the last event
 	fresh    bool // an event has come since the last frame
+	named    bool // a frame with content has been relayed
 	given    int  // bytes of content
 	// asked is the attempt that started last: the answer names its model.
 	asked ninelives.Notice
@@ -83,6 +84,8 @@ const maxHeads = 256 << 10
 
 // start begins the beats.
 func (s *stream) start() {
+	s.mu.Lock() // the timer's own goroutine reads what is set here
+	defer s.mu.Unlock()
 	s.last = time.Now()
 	s.beat = time.AfterFunc(firstBeat, s.pulse)
 }
@@ -146,7 +149,9 @@ func (s *stream) event(ev ninelives.Event) error {
 	case ninelives.Discard:
 		return s.err
 	case *ninelives.Frame:
-		s.frame(e)
+		if s.codec != geminiArray { // which is asked for as events, and gets them as an array
+			s.frame(e)
+		}
 		return s.err
 	case ninelives.TextDelta:
 		if s.relays(e.Attempt) {
@@ -246,9 +251,13 @@ func (s *stream) frame(f *ninelives.Frame) {
 	s.unclosed = s.unclosed || f.Unclosed
 	if len(f.Data) > 0 {
 		s.frames++
-		if !s.fresh && len(s.heads)+len(f.Data) <= maxHeads {
+		// Any chunk names the answer in these protocols, and each has content at some
+		// providers: the first is remembered in any case.
+		names := s.fresh && !s.named && (s.codec == chat || s.codec == generate)
+		if (!s.fresh || names) && len(s.heads)+len(f.Data) <= maxHeads {
 			s.heads = append(s.heads, f.Data...)
 		}
+		s.named = s.named || s.fresh
 		s.fresh = false
 		s.whole = s.whole || f.End
 		for ; s.waiting < len(s.told); s.waiting++ {

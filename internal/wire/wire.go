@@ -165,8 +165,9 @@ type Encoder interface {
 	// Adopt makes the encoder go on with an answer that the client holds the
 	// beginning of in the bytes of a provider of the same protocol. It is called
 	// before any event. Heads are those of the frames that the client holds that
-	// no delta was read from; told is what was read from the others, a delta for
-	// each part suffices; frames is how many there were in all.
+	// no delta was read from, and, where any chunk names the answer, the first one;
+	// told is what was read from the others, a delta for each part suffices; frames
+	// is how many there were in all.
 	//
 	// What follows is written into the same answer: under its id, into the
 	// blocks and items that are open, with the numbers that come next. A call

@@ -1,6 +1,7 @@
 package gemini
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 	"time"
@@ -77,9 +78,16 @@ func (e *encoder) KeepAlive(dst []byte) []byte {
 }
 
 // Adopt implements wire.Encoder. A chunk stands for itself in this protocol:
-// only what was told is remembered.
-func (e *encoder) Adopt(_ []byte, told []ninelives.Event, frames int) {
+// only id and model make chunks one answer.
+func (e *encoder) Adopt(heads []byte, told []ninelives.Event, frames int) {
 	e.begun = frames > 0
+	events := sse.NewReader(bytes.NewReader(heads))
+	for f, err := events.Next(); err == nil; f, err = events.Next() {
+		if rawjson.Valid(f.Data) && rawjson.Get(f.Data, "candidates") != nil {
+			e.o.ID, e.o.Model = rawjson.String(rawjson.Get(f.Data, "responseId")), rawjson.String(rawjson.Get(f.Data, "modelVersion"))
+			break
+		}
+	}
 	for _, ev := range told {
 		switch ev := ev.(type) {
 		case ninelives.TextDelta:
@@ -273,6 +281,10 @@ func reasonOf(c ninelives.Choice, malformed bool) string {
 		return "MAX_TOKENS"
 	case ninelives.FinishContentFilter:
 		return "SAFETY"
+	case ninelives.FinishRefusal:
+		if c.Message.Refusal() == "" { // without a word of its own it would look like an answer
+			return "SAFETY"
+		}
 	case ninelives.FinishMalformedCall:
 		return "MALFORMED_FUNCTION_CALL"
 	case ninelives.FinishOther:
