@@ -274,3 +274,14 @@ func TestSourcesAndLogprobsAreHandedOn(t *testing.T) {
 		t.Errorf("logprobs %s", r.Logprobs.JSON)
 	}
 }
+
+func TestARefusalWithoutWordsIsNoGoodEnd(t *testing.T) {
+	r := &ninelives.Response{Message: ninelives.AssistantText("Well, "), Finish: ninelives.FinishRefusal}
+	if body := gemini.EncodeResponse(r); !strings.Contains(string(body), `"finishReason":"SAFETY"`) {
+		t.Errorf("a refusal after half a sentence: %s", body)
+	}
+	r.Message.Parts = []ninelives.Part{ninelives.Refusal{Text: "I cannot."}}
+	if body := gemini.EncodeResponse(r); !strings.Contains(string(body), `"finishReason":"STOP"`) {
+		t.Errorf("a refusal in words: %s", body)
+	}
+}

@@ -305,6 +305,10 @@ func responsesStatus(r *ninelives.Response) (status, reason string) {
 		return "incomplete", "max_output_tokens"
 	case ninelives.FinishContentFilter:
 		return "incomplete", "content_filter"
+	case ninelives.FinishRefusal:
+		if r.Message.Refusal() == "" { // without a word of its own it would look like an answer
+			return "incomplete", "content_filter"
+		}
 	case ninelives.FinishOther:
 		return "incomplete", r.FinishRaw
 	}

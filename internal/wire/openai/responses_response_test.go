@@ -310,3 +310,14 @@ func TestResponsesLogprobsAreHandedOn(t *testing.T) {
 		t.Errorf("logprobs %s", got)
 	}
 }
+
+func TestResponsesARefusalWithoutWordsIsNoGoodEnd(t *testing.T) {
+	r := &ninelives.Response{Message: ninelives.AssistantText("Well, "), Finish: ninelives.FinishRefusal}
+	if body := openai.EncodeResponsesResponse(r); !strings.Contains(string(body), `"status":"incomplete","model":"","incomplete_details":{"reason":"content_filter"}`) {
+		t.Errorf("a refusal after half a sentence: %s", body)
+	}
+	r.Message.Parts = []ninelives.Part{ninelives.Refusal{Text: "I cannot."}}
+	if body := openai.EncodeResponsesResponse(r); !strings.Contains(string(body), `"status":"completed","model":"","incomplete_details":null`) {
+		t.Errorf("a refusal in words: %s", body)
+	}
+}
