@@ -36,9 +36,9 @@ func (u *upstreamOf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.got = append(u.got, body)
-	for _, name := range []string{"Content-Type"} {
-		if v := u.header.Get(name); v != "" {
-			w.Header().Set(name, v)
+	for name, values := range u.header {
+		if http.CanonicalHeaderKey(name) != "Content-Length" {
+			w.Header()[http.CanonicalHeaderKey(name)] = values
 		}
 	}
 	w.WriteHeader(u.status)
@@ -96,7 +96,7 @@ func TestRecordingsPassThroughByteForByte(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, ex := range wiretest.Exchanges(t, p) {
+		for i, ex := range wiretest.Exchanges(t, p) {
 			if ex.Status != 200 || !ex.Expect.Complete || strings.HasPrefix(ex.Header.Get("Content-Type"), bedrock.ContentType) {
 				continue
 			}
@@ -107,7 +107,11 @@ func TestRecordingsPassThroughByteForByte(t *testing.T) {
 			g := gateway.New(gateway.Settings{Routes: []gateway.Route{{Name: "default", Policy: &policy, Targets: []gateway.Target{{Model: m}}, Mode: heal.ModeContinue}}}, gateway.Options{})
 			client := &http.Client{Transport: g.Transport()}
 			ask := askOf(ex)
-			for _, way := range ex.Replays()[:2] {
+			ways := ex.Replays()
+			if i%16 != 0 || len(ex.Body) > 8<<10 {
+				ways = ways[:2] // byte by byte a sample
+			}
+			for _, way := range ways {
 				up.mu.Lock()
 				up.pieces, up.header, up.status, up.got = nil, ex.Header, ex.Status, nil
 				in := way.Reader()
