@@ -202,9 +202,10 @@ func (s *Server) routes() *http.ServeMux {
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.ProtoMajor == 1 && len(r.TransferEncoding) > 0 {
-		// net/http does not tell whether a length came with the chunks: then the
-		// connection has to end after the answer (RFC 9112, 6.1).
+	if r.ProtoMajor == 1 && (len(r.TransferEncoding) > 0 || r.ProtoMinor == 0) {
+		// net/http does not tell whether a length came with the chunks, nor whether
+		// chunks came where HTTP/1.0 has none: then the connection has to end after
+		// the answer (RFC 9112, 6.1).
 		w.Header().Set("Connection", "close")
 	}
 	if len(s.plan.Load().Keys) == 0 {
