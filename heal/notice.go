@@ -89,10 +89,18 @@ func (c *call) tellFault(t *take, gaveUp bool) {
 	name := c.links[t.index].name
 	c.notice(ninelives.Notice{Kind: ninelives.NoticeFault, Attempt: t.number, Candidate: name, Fault: t.fault,
 		Took: time.Since(t.began), Text: t.fault.Error()})
+	if gaveUp {
+		c.tellRest(t, t.fault)
+	}
+}
+
+// tellRest tells that the candidate of an attempt rests, if it does.
+func (c *call) tellRest(t *take, why *ninelives.Fault) {
+	name := c.links[t.index].name
 	s := &c.s.Candidates[t.index].Standing
-	if gaveUp && !s.Healthy() && s.Until.After(time.Now()) {
+	if !s.Healthy() && s.Until.After(time.Now()) {
 		wait := time.Until(s.Until)
-		c.notice(ninelives.Notice{Kind: ninelives.NoticeCooldown, Attempt: t.number, Candidate: name, Fault: t.fault,
+		c.notice(ninelives.Notice{Kind: ninelives.NoticeCooldown, Attempt: t.number, Candidate: name, Fault: why,
 			Wait: wait, Text: fmt.Sprintf("%s rests for %s", name, short(wait))})
 	}
 }
