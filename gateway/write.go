@@ -36,6 +36,8 @@ type stream struct {
 	head func(http.Header)
 	// plain, if set, tells the candidates whose reasoning has no proof.
 	plain func(candidate string) bool
+	// foreign, if set, tells the candidates of another protocol than the client's.
+	foreign func(candidate string) bool
 	// truth, if set, appends what is said of the answer before its last event,
 	// where the gateway writes it.
 	truth func(dst []byte, r *ninelives.Response) []byte
