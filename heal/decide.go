@@ -273,11 +273,16 @@ func (d *decider) retry(a *Attempt, rule Rule) Decision {
 }
 
 // belied says that a candidate that was asked although it rests has shown that
-// the reason of its rest holds no longer: one of those that time does not heal
-// (a bad key, an unknown model), and now it fails for another that may pass.
+// the reason of its rest holds no longer: it was one of those that time does not
+// heal (a bad key, an unknown model), and now it fails for another that may pass;
+// or it says itself when to ask again, and what it says now counts for more than
+// what it rests for.
 func (d *decider) belied(a *Attempt, rule Rule) bool {
 	s := &d.s.Candidates[a.Candidate].Standing
-	return a.LeastBad && !s.Healthy() && s.Probe == ProbeNone && s.Class != a.Fault.Class && rule.Again
+	if s.Healthy() || !rule.Again {
+		return false
+	}
+	return a.LeastBad && s.Probe == ProbeNone && s.Class != a.Fault.Class || (a.LeastBad || a.Probe) && d.hint(a.Fault) > 0
 }
 
 // start completes the decision to ask a candidate.
