@@ -42,8 +42,7 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request, limits Limits) (bo
 		return nil, forget, err
 	}
 	body = make([]byte, 0, room)
-	done := bodyDeadline(w, limits.ReadTimeout, time.Now())
-	defer done()
+	bodyDeadline(w, limits.ReadTimeout, time.Now())
 	in := http.MaxBytesReader(w, r.Body, limits.Body)
 	for err == nil && int64(len(body)) != size {
 		if n := int64(len(body)); n == room {
@@ -68,6 +67,7 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request, limits Limits) (bo
 	case err != nil && (err != io.EOF || size >= 0 && int64(len(body)) < size):
 		return nil, forget, &refused{Trouble: troubleMalformed, Text: "The body of the request did not come to its end in time, or was cut."}
 	}
+	bodyRead(w)
 	return body, forget, nil
 }
 

@@ -106,7 +106,7 @@ func (k *call) serve() {
 		k.share()
 	default:
 		defer k.forget()
-		if end := k.carry(k.r.Context(), newConnection(k.w, k.plan.Limits.Write)); end.broke && !k.codec.cleanFailure {
+		if end := k.carry(k.r.Context(), newConnection(k.w, k.r, k.plan.Limits.Write)); end.broke && !k.codec.cleanFailure {
 			panic(http.ErrAbortHandler) // a clean end would look like a whole answer
 		}
 	}
@@ -362,7 +362,7 @@ func (k *call) refuse(err error) {
 		k.asks.Client = clientOf(k.r.Header)
 	}
 	end := ending{err: err}
-	k.fail(newConnection(k.w, k.plan.Limits.Write), &end)
+	k.fail(newConnection(k.w, k.r, k.plan.Limits.Write), &end)
 	k.stats.Outcome, k.stats.Status = outcomeRejected, end.status
 	k.stats.end(0, time.Now())
 	k.s.told(k.r.Context(), &k.stats)

@@ -208,7 +208,14 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		// the answer (RFC 9112, 6.1).
 		w.Header().Set("Connection", "close")
 	}
-	if len(s.plan.Load().Keys) == 0 {
+	p := s.plan.Load()
+	if r.ContentLength != 0 {
+		bodyDeadline(w, headerTime, time.Now()) // until somebody wants it
+	}
+	if r.Method != http.MethodPost && !strings.HasSuffix(r.URL.Path, "/stream") {
+		newConnection(w, r, p.Limits.Write).extend() // what is no stream is taken at once
+	}
+	if len(p.Keys) == 0 {
 		if err := s.origin.check(r); err != nil {
 			s.refuse(w, r, &refused{Trouble: troubleForbidden, Text: err.Error()})
 			return
