@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bufio"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -10,6 +11,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unicode/utf8"
 )
 
 // answers are those that come on one connection for bytes that were sent on it,
@@ -47,7 +49,9 @@ func (e *echoing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
 	_, word, _ := strings.Cut(string(body), `"content":"`)
-	word, _, _ = strings.Cut(word, `"`)
+	if word, _, _ = strings.Cut(word, `"`); !json.Valid([]byte(`"`+word+`"`)) || !utf8.ValidString(word) {
+		word = "Hello"
+	}
 	_, _ = io.WriteString(w, strings.Replace(chatAnswer, "Hello", word, 1))
 }
 
