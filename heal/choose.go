@@ -302,7 +302,7 @@ func (d *decider) asked(i int) bool {
 func (d *decider) dead(i int) bool {
 	for k := len(d.s.Attempts) - 1; k >= 0; k-- {
 		if a := &d.s.Attempts[k]; a.Candidate == i && a.Fault != nil {
-			return !a.countsAsFault() || !mayAgain(a.Fault, d.p.Rule(a.Fault.Class))
+			return !a.countsAsFault() || !mayAgain(a.Fault, d.p.rule(a.Fault))
 		}
 	}
 	return false

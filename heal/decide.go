@@ -201,7 +201,7 @@ func (d *decider) last() *Attempt {
 // after decides what follows a failed attempt.
 func (d *decider) after(a *Attempt) Decision {
 	f := a.Fault
-	rule := d.p.Rule(f.Class)
+	rule := d.p.rule(f)
 	switch {
 	case f.Class == ninelives.ClassCanceled:
 		return Decision{Do: ActSurface, Fault: f, Why: "the caller went away"}
@@ -350,6 +350,9 @@ func (d *decider) ownFault() bool {
 		a := &d.s.Attempts[i]
 		if a.Fault == nil {
 			continue
+		}
+		if ofHost(a.Fault) {
+			return false
 		}
 		switch a.Fault.Class {
 		case ninelives.ClassContextLength, ninelives.ClassContentFilter, ninelives.ClassFormat,
