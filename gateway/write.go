@@ -58,6 +58,7 @@ type stream struct {
 	told     []told
 	waiting  int  // the first of told that has come since the last frame
 	unclosed bool // the provider has left out the last event
+	broken   bool // and would have sent it
 	fresh    bool // an event has come since the last frame
 	named    bool // a frame with content has been relayed
 	given    int  // bytes of content
@@ -226,10 +227,13 @@ func (s *stream) content() int {
 
 // close writes the last event of a relayed answer that its provider has left
 // out, where clients insist on it: without it some take the answer for cut, and
-// others wait. It is called with the lock held.
+// others wait. Chat is whole without [DONE], which many leave out; but where it did
+// not come because something broke, it is written. It is called with the lock held.
 func (s *stream) close(done ninelives.Done) error {
 	switch {
 	case !s.unclosed:
+	case s.codec == chat && s.broken:
+		s.write([]byte("data: [DONE]\n\n"), true)
 	case s.codec == messages:
 		s.write([]byte("event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"), true)
 	case s.codec == responses:
@@ -250,7 +254,7 @@ func (s *stream) frame(f *ninelives.Frame) {
 	if f.Attempt != s.owner || s.encoder != nil {
 		return // another one has begun: its events are written
 	}
-	s.unclosed = s.unclosed || f.Unclosed
+	s.unclosed, s.broken = s.unclosed || f.Unclosed, s.broken || f.Broken
 	if len(f.Data) > 0 {
 		s.frames++
 		// Any chunk names the answer in these protocols, and each has content at some
