@@ -113,6 +113,7 @@ type Reason string
 const (
 	ReasonFirst    Reason = "first"
 	ReasonRetry    Reason = "retry"     // the same candidate, the same request
+	ReasonTurn     Reason = "turn"      // the same, once fewer retries are under way
 	ReasonFailover Reason = "failover"  // another candidate
 	ReasonRepair   Reason = "repair"    // the request was changed as the provider wants it
 	ReasonEmpty    Reason = "empty"     // nothing had come
@@ -255,8 +256,16 @@ func (d *decider) retry(a *Attempt, rule Rule) Decision {
 			Why: d.whyNext(a, rule, same, tried)})
 	}
 	if again && a.countsAsFault() && mayAgain(f, rule) {
+		if i, ok := d.lastResort(rule); ok && here.Standing.Healthy() {
+			return d.start(i, Decision{Reason: ReasonLeastBad, Change: d.carried(a, i),
+				Why: "it rests, but the one that does not keeps failing: " + words(f.Class)})
+		}
 		return d.start(a.Candidate, Decision{Reason: reason, Wait: wait, Change: change,
 			Why: "no other candidate is left: " + words(f.Class)})
+	}
+	if turn, ok := d.turn(a, wait); ok && here.NoRetry && fits && here.Standing.Healthy() && !d.worn(a.Candidate) && a.countsAsFault() && mayAgain(f, rule) {
+		return d.start(a.Candidate, Decision{Reason: ReasonTurn, Wait: turn, Change: change,
+			Why: "no other candidate is left, and enough retries are under way: it waits its turn"})
 	}
 	if rule.Next == NextThen || rule.Next == NextAtOnce {
 		if later, ok := d.allOut(a); ok {

@@ -61,7 +61,7 @@ func (c *call) announce(d Decision) {
 		n.Kind = ninelives.NoticeNudge
 	case ReasonContinue:
 		n.Kind = ninelives.NoticeContinue
-	case ReasonReturn:
+	case ReasonReturn, ReasonTurn:
 		n.Kind = ninelives.NoticeWait
 		n.Wait = d.Wait
 	case ReasonLeastBad:
@@ -77,7 +77,7 @@ func (c *call) announce(d Decision) {
 		c.notice(ninelives.Notice{Kind: ninelives.NoticeContinue, Attempt: n.Attempt, Candidate: to,
 			Text: "what was delivered stays, and is gone on with"})
 	}
-	if d.Wait > 0 && d.Reason != ReasonReturn {
+	if d.Wait > 0 && d.Reason != ReasonReturn && d.Reason != ReasonTurn {
 		c.notice(ninelives.Notice{Kind: ninelives.NoticeWait, Attempt: n.Attempt, Candidate: to, Wait: d.Wait,
 			Text: "waiting " + short(d.Wait)})
 	}

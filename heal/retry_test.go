@@ -3,7 +3,9 @@ package heal
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -422,6 +424,43 @@ func TestWhoWasNotAskedIsTriedBeforeWhoHasJustFailed(t *testing.T) {
 		}
 		if r := ask(t, h); r.err != nil || r.resp.Text() != "hello" {
 			t.Errorf("got %v, %v", r.resp, r.err)
+		}
+	})
+}
+
+// Calls that are refused together come back one after the other: the budget
+// spreads their retries, and refuses nobody who could be answered.
+func TestAHerdIsAnsweredInTurns(t *testing.T) {
+	bubble(t, func(t *testing.T, t0 time.Time) {
+		const herd = 40
+		steps := make([]step, herd)
+		for i := range steps {
+			steps[i] = fails(ninelives.ClassRateLimit)
+		}
+		a := model("a", append(steps, slow(time.Second, "hello"))...)
+		p := DefaultPolicy()
+		p.Budget.Wait = 20 * time.Second
+		h := New(a, With(p))
+		var all sync.WaitGroup
+		for range herd {
+			all.Go(func() {
+				if s := ask(t, h); s.err != nil || s.text != "hello" {
+					t.Errorf("%q, %v", s.text, s.err)
+				}
+			})
+		}
+		all.Wait()
+		at := a.since(t0)[herd:]
+		equal(t, "each is asked for twice", len(at), herd)
+		slices.Sort(at)
+		for i := range at {
+			// Eight are a fifth of the calls, and three more may be under way.
+			if last := i + 8 + 3; last < herd && at[last]-at[i] < time.Second {
+				t.Errorf("%d retries within %s", last-i, at[last]-at[i])
+			}
+		}
+		if end := time.Since(t0); end > 20*time.Second {
+			t.Errorf("it took %s", end)
 		}
 	})
 }
