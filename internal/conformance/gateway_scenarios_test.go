@@ -184,7 +184,7 @@ func flap(s *show) {
 // What the default profile does differently: it waits where interactive races
 // (docs/gateway.md). In all other scenarios the two behave alike.
 func TestTheDefaultProfileThroughTheGateway(t *testing.T) {
-	own := func(model string) script { return script{preset: gatewaysOwn, primaryModel: model} }
+	own := func(model string) script { return script{preset: "default", primaryModel: model} }
 	playActs(t, []act{
 		{name: "S06", script: own("fb-s06-no-response"), stream: course{1, [2]int{1, 1}, 30 * time.Second, 30*time.Second + 10*time.Millisecond}},
 		{name: "S07", script: own("fb-s07-slow-ttft"), stream: course{0, [2]int{1, 0}, 20 * time.Second, 20 * time.Second}},
@@ -194,7 +194,7 @@ func TestTheDefaultProfileThroughTheGateway(t *testing.T) {
 			continue
 		}
 		t.Run(a.name, func(t *testing.T) {
-			a.script.preset = gatewaysOwn
+			a.script.preset = "default"
 			if a.name == "S09" { // in one piece the silence is all that is seen
 				a.piece.least, a.piece.most = 30*time.Second, 30*time.Second+10*time.Millisecond
 			}

@@ -16,6 +16,7 @@ import (
 
 	ninelives "github.com/ninelives-ai/ninelives"
 	"github.com/ninelives-ai/ninelives/chaos"
+	"github.com/ninelives-ai/ninelives/config"
 	"github.com/ninelives-ai/ninelives/gateway"
 )
 
@@ -98,15 +99,19 @@ func raise(t *testing.T, s script, f face, upstream ninelives.Protocol, streamed
 	t.Run(name, func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			sh := &show{stage: &stage{T: t, protocol: upstream}, face: f, streamed: streamed, relayed: f.protocol == upstream}
-			policy, first, second := sh.set(s)
+			_, first, second := sh.set(s)
+			policy, err := config.GatewayPreset(cmp.Or(s.preset, "interactive"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s.policy != nil {
+				s.policy(&policy)
+			}
 			targets := []gateway.Target{{Model: first}, {Model: second}}
 			if s.alone {
 				targets = targets[:1]
 			}
 			route := gateway.Route{Name: "cats", Targets: targets, Policy: &policy}
-			if s.preset == gatewaysOwn {
-				route.Policy = nil
-			}
 			g := gateway.New(gateway.Settings{Routes: []gateway.Route{route}}, gateway.Options{})
 			ctx, stop := context.WithCancel(context.Background())
 			listener := newPipes()
@@ -126,9 +131,6 @@ func raise(t *testing.T, s script, f face, upstream ninelives.Protocol, streamed
 		})
 	})
 }
-
-// gatewaysOwn is the preset of a route that names no policy.
-const gatewaysOwn = "default"
 
 // heard is one call as a client of the gateway heard it.
 type heard struct {
