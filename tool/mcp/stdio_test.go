@@ -241,6 +241,27 @@ func TestAHangingServerCostsTheGraceAlone(t *testing.T) {
 	}
 }
 
+// Who asks once waits until every server has answered or failed, for as long
+// as he wants.
+func TestSettleWaitsForEveryServer(t *testing.T) {
+	tm := quick
+	tm.grace, tm.leave = 0, 10*time.Millisecond
+	good := acting(t, "a server")
+	good.Name = "z-good"
+	s := begin(t, tm, acting(t, "dies at start"), good)
+	s.Settle(t.Context())
+	if n := len(s.Tools()); n != 13 {
+		t.Errorf("%d tools", n)
+	}
+	s = begin(t, tm, acting(t, "hangs"))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	s.Settle(ctx)
+	if st := s.Status()[0]; st.State != Connecting {
+		t.Errorf("status: %+v", st)
+	}
+}
+
 // A call of a server that is away says so after a while, and that it was not made.
 func TestACallOfAServerThatIsAway(t *testing.T) {
 	tm := quick
