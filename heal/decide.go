@@ -256,6 +256,10 @@ func (d *decider) retry(a *Attempt, rule Rule) Decision {
 			Why: d.whyNext(a, rule, same, tried)})
 	}
 	if again && a.countsAsFault() && mayAgain(f, rule) {
+		if i, ok := d.lastResort(rule); ok && here.Standing.Healthy() {
+			return d.start(i, Decision{Reason: ReasonLeastBad, Change: d.carried(a, i),
+				Why: "it rests, but the one that does not keeps failing: " + words(f.Class)})
+		}
 		return d.start(a.Candidate, Decision{Reason: reason, Wait: wait, Change: change,
 			Why: "no other candidate is left: " + words(f.Class)})
 	}
