@@ -101,12 +101,14 @@ func (j *Journal) Remove(ctx context.Context, id string) error {
 // that the log was not emptied, and a later call will do it.
 func (j *Journal) Scrub(ctx context.Context) error {
 	var busy, pages, moved int
+	j.at("scrub")
 	if err := j.readers.QueryRowContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`).Scan(&busy, &pages, &moved); err != nil {
 		return fmt.Errorf("what was removed is still in the journal's log: %w", err)
 	}
 	if busy != 0 {
 		return errors.New("what was removed is still in the journal's log: it is in use")
 	}
+	j.at("scrubbed")
 	return nil
 }
 
