@@ -184,6 +184,9 @@ func Optional[T any](v T, ok bool) (*T, bool) {
 // for anything else.
 func Int(v []byte) (int64, bool) {
 	v = trim(v)
+	if len(v) == 0 || v[0] != '-' && (v[0] < '0' || v[0] > '9') {
+		return 0, false
+	}
 	if n, err := strconv.ParseInt(string(v), 10, 64); err == nil {
 		return n, true
 	}
