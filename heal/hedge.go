@@ -8,7 +8,7 @@ import (
 )
 
 // racer is an attempt that runs in a goroutine of its own, so that another one
-// can run beside it. It hands over one event at a time: a consumer that is
+// can run beside it. It is a few events ahead at the most: a consumer that is
 // slow slows it down.
 type racer struct {
 	*take
@@ -30,7 +30,9 @@ type heat struct {
 // Without a HedgeAfter it is a race of one, which ends with the call however
 // long its model is silent.
 func (c *call) race(first *take, d Decision) *take {
-	heats := make(chan heat)
+	// The events of a whole answer, so that it need not change goroutines for
+	// each of them.
+	heats := make(chan heat, 4)
 	var running []*racer
 	run := func(t *take) {
 		ctx, cancel := context.WithCancel(c.ctx)

@@ -73,7 +73,10 @@ func (a *attempt) run(caller context.Context) {
 		return
 	}
 	a.options.Now = time.Now()
-	in := &body{ReadCloser: resp.Body, watch: a.watch, room: maxStream}
+	in := &body{ReadCloser: resp.Body, watch: a.watch, room: maxStream, pause: a.pausing()}
+	if in.pause != nil {
+		defer in.pause(true)
+	}
 	defer in.Close()
 	answer, fault := a.receive(resp, in)
 	switch {

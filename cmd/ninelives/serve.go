@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -76,8 +77,16 @@ type started struct {
 	close     func()
 }
 
+// garbage is how much the heap may grow before it is collected, in percent of
+// what is in use. A gateway holds little and passes much on: at Go's own 100 a
+// fifth of its processor time goes into collecting a few megabytes.
+const garbage = 200
+
 // run serves until the context ends.
 func (v *serving) run(ctx context.Context) error {
+	if set, _ := v.p.env("GOGC"); set == "" {
+		debug.SetGCPercent(garbage)
+	}
 	log := v.log()
 	watched, stop := context.WithCancel(ctx)
 	changed := make(chan struct{}, 1)
