@@ -25,26 +25,38 @@ func (k *call) account(end ending) {
 	for i := range st.Trail {
 		a := &st.Trail[i]
 		price := k.price(a.Candidate)
+		var used ninelives.Usage
 		switch f := k.faults[a.Number]; {
 		case a.Number == end.attempt && end.response != nil:
-			a.Cost, a.Estimated = price.Cost(st.Usage), st.Usage.Estimated
+			used = st.Usage
 		case end.response != nil && end.response.Continued > 0 && a.Class != "":
 			// Its usage is in that of the answer, which goes on with its text.
 		case a.Class != "" && f != nil && f.Partial != nil && f.Partial.Usage.Has(ninelives.UsageOutput):
-			a.Cost = price.Cost(f.Partial.Usage)
+			used = f.Partial.Usage
 		case a.Class != "" && (f == nil || f.Billed == ninelives.BilledNo || f.Status >= 400):
 		case a.Class != "" && f.Partial != nil:
-			a.Cost, a.Estimated = price.Cost(k.guess(textOf(f.Partial))), true
+			used = k.guess(textOf(f.Partial))
 		case a.Class != "":
-			a.Cost, a.Estimated = price.Cost(k.guess(0)), true
+			used = k.guess(0)
 		default: // it was left, by us or by the client
-			a.Cost, a.Estimated = price.Cost(k.guess(k.sent)), true
+			used = k.guess(k.sent)
 		}
+		a.Cost, a.Estimated, a.Tokens = price.Cost(used), used.Estimated, used.TotalInput()+used.TotalOutput()
 	}
 	sum, estimated := st.cost()
 	if sum > 0 || len(st.Trail) > 0 {
 		k.truth.paid(sum, estimated)
 	}
+}
+
+// spent is what the call has come to, all its attempts together.
+func (k *call) spent() spend {
+	var s spend
+	s.money, s.estimated = k.stats.cost()
+	for i := range k.stats.Trail {
+		s.tokens += k.stats.Trail[i].Tokens
+	}
+	return s
 }
 
 // guess is the usage of a request with so many bytes of answer.

@@ -1,17 +1,11 @@
 package gateway
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
-	"io"
 	"net/http"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,7 +14,6 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 
 	ninelives "github.com/ninelives-ai/ninelives"
-	"github.com/ninelives-ai/ninelives/internal/visible"
 	"github.com/ninelives-ai/ninelives/internal/wire"
 	"github.com/ninelives-ai/ninelives/internal/wire/gemini"
 	"github.com/ninelives-ai/ninelives/internal/wire/openai"
@@ -119,88 +112,6 @@ func (k *call) serve() {
 	}
 }
 
-// share carries out a call that others may join and that outlives its
-// connection, or joins it.
-func (k *call) share() {
-	l, joined, err := k.s.live.begin(k.r.Context(), liveKey{k.client.Name, k.asks.Idempotency}, hashOf(k.r.URL.Path, k.body), false)
-	if err != nil {
-		k.forget()
-		k.refuse(err)
-		return
-	}
-	if joined {
-		k.forget()
-		k.stats.heal(healedJoined)
-		k.stats.Outcome, k.stats.Status = outcomeOK, http.StatusOK
-		k.stats.end(0, time.Now())
-		k.s.told(k.r.Context(), &k.stats)
-	} else {
-		l.named(k.public)
-		go func() {
-			defer k.forget()
-			out := l.sink()
-			defer func() {
-				if p := recover(); p != nil { // the other calls go on
-					k.s.panicked(k.id, p)
-					out.end(errBroken)
-				}
-			}()
-			end := k.carry(l.context(), out)
-			if end.err != nil {
-				l.failed() // its key begins a new call
-			}
-			if end.broke && !k.codec.cleanFailure {
-				out.end(errBroken)
-				return
-			}
-			out.end(nil)
-		}()
-	}
-	k.s.follow(k.w, k.r, func(out sink) error { return l.follow(k.r.Context(), out, k.r.Header) })
-}
-
-// hashOf tells requests apart: Gemini's name their model in the path.
-func hashOf(path string, body []byte) [32]byte {
-	h := sha256.New()
-	h.Write([]byte(path))
-	h.Write([]byte{0})
-	h.Write(body)
-	return [32]byte(h.Sum(nil))
-}
-
-// panicked logs a mistake of ours that was caught.
-func (s *Server) panicked(id string, p any) {
-	s.options.Log.Error("a call has panicked: this is a mistake in the gateway", "request_id", id, "panic", visible.EscapedLine(fmt.Sprint(p)), "stack", string(debug.Stack()))
-}
-
-// errBroken ends an answer that broke after some of it was out.
-var errBroken = errors.New("the answer broke off")
-
-// detach takes a call on that is answered later.
-func (k *call) detach() {
-	b := background{Key: liveKey{k.client.Name, k.asks.Idempotency}, Hash: hashOf(k.r.URL.Path, k.body), ID: k.public, Model: k.head.Model, Body: k.body}
-	if k.grew != nil {
-		b.Body, b.Previous = k.grew.own, k.grew.Previous
-	}
-	l, object, err := k.s.responses.start(k.r.Context(), k.s.live, b, func(ctx context.Context, out sink) (*ninelives.Response, error) {
-		defer k.forget()
-		end := k.carry(ctx, out)
-		return end.response, end.err
-	}, func(err error) (code, message string) {
-		a := k.answer(err)
-		return cmp.Or(a.Error.Code, "server_error"), a.Error.Message
-	})
-	switch {
-	case err != nil:
-		k.forget()
-		k.refuse(err)
-	case k.head.Stream:
-		k.s.follow(k.w, k.r, func(out sink) error { return l.follow(k.r.Context(), out, k.r.Header) })
-	default:
-		sendJSON(k.w, object)
-	}
-}
-
 // accept finds out who asks for what, and whether he may.
 func (k *call) accept() (err error) {
 	if k.client, err = k.plan.clients.who(k.r.Header, k.r.URL.Query()); err != nil {
@@ -232,6 +143,7 @@ func (k *call) accept() (err error) {
 		return bad
 	}
 	k.asks = asks
+	k.stats.ClientRetry = asks.Retry
 	if k.asks.RequestID != "" {
 		k.id = k.asks.RequestID
 		k.stats.ID = k.id
@@ -243,130 +155,6 @@ func (k *call) accept() (err error) {
 	}
 	k.stats.Route = k.way.Name
 	return k.request()
-}
-
-// read takes in the body of a request. forget is never nil.
-func (s *Server) read(w http.ResponseWriter, r *http.Request, limits Limits) (body []byte, forget func(), err error) {
-	forget = func() {}
-	tooLarge := &refused{Trouble: troubleTooLarge, Text: fmt.Sprintf("The request is larger than the %s that this gateway takes.", bytesOf(limits.Body))}
-	size := r.ContentLength
-	if size > limits.Body {
-		return nil, forget, tooLarge
-	}
-	if enc := r.Header.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {
-		return nil, forget, &refused{Trouble: troubleMalformed, Param: "content-encoding", Text: "Compressed requests are not read. Send the body as it is."}
-	}
-	held := max(size, 0)
-	if s.memory.Add(held) > limits.Memory {
-		s.memory.Add(-held)
-		return nil, forget, &refused{Trouble: troubleBusy, Text: "This gateway holds as many bytes of requests as it may. Ask again in a moment.", Wait: 2 * time.Second}
-	}
-	forget = func() { s.memory.Add(-held) }
-	done := bodyDeadline(w, limits.ReadTimeout, time.Now())
-	defer done()
-	in := http.MaxBytesReader(w, r.Body, limits.Body)
-	if size >= 0 {
-		body = make([]byte, size)
-		_, err = io.ReadFull(in, body)
-	} else {
-		var b bytes.Buffer
-		_, err = b.ReadFrom(in)
-		body = b.Bytes()
-		held = int64(len(body))
-		s.memory.Add(held)
-	}
-	var over *http.MaxBytesError
-	switch {
-	case errors.As(err, &over):
-		return nil, forget, tooLarge
-	case err != nil:
-		return nil, forget, &refused{Trouble: troubleMalformed, Text: "The body of the request did not come to its end in time, or was cut."}
-	}
-	return body, forget, nil
-}
-
-// request makes the request for the models: the client's own bytes, and what
-// they mean where that is asked for, or has to be.
-func (k *call) request() (err error) {
-	if k.head.PreviousID != "" {
-		if k.grew, err = k.s.responses.expand(k.r.Context(), k.client.Name, k.body); err != nil {
-			return err
-		}
-	}
-	path, body := k.r.URL.Path, k.body
-	read := sync.OnceValues(func() (*ninelives.Request, error) {
-		in, err := k.codec.read(path, body)
-		if err != nil {
-			return nil, err
-		}
-		in.Request.Model = k.head.Model
-		return in.Request, nil
-	})
-	raw := &ninelives.Raw{Protocol: k.codec.protocol, Body: body, Model: k.head.ModelAt, Stream: k.head.Stream,
-		Header: forUpstream(k.r.Header, k.codec.protocol)}
-	if k.codec == messages {
-		raw.Query = k.r.URL.RawQuery
-	}
-	switch {
-	case k.grew != nil:
-		if k.req, err = k.grew.request(); err != nil {
-			return err
-		}
-		k.req.Model = k.head.Model
-	case wire.Marked(body) || k.head.Background || k.head.Billing && k.elsewhere():
-		// Thinking of another vendor in our own wrapping is for nobody's eyes, and
-		// an answer that the gateway itself makes in the background is asked for here.
-		whole, err := read()
-		if err != nil {
-			return err
-		}
-		req := *whole
-		k.req = &req
-	case k.head.Simple:
-		raw.Decode, raw.Text, raw.Tools = read, k.head.Text, k.head.Tools
-		k.req = &ninelives.Request{Model: k.head.Model, MaxTokens: k.head.MaxTokens, N: k.head.N, Raw: raw}
-	default:
-		whole, err := read()
-		if err != nil {
-			return err
-		}
-		req := *whole
-		k.req, req.Raw = &req, raw
-	}
-	k.req.Buffered = !k.head.Stream
-	if k.way.cache != nil && k.asks.Cache != cacheOff {
-		owner := k.client.Name
-		if k.way.Cache.Shared {
-			owner = ""
-		}
-		k.cached, k.caches = cacheKeyOf(owner, k.way.Name, k.head.Model, raw)
-	}
-	return nil
-}
-
-// elsewhere says that a server of Anthropic's protocol that is not Anthropic's
-// may be asked: the line of its own that Claude Code puts in front of a prompt
-// would keep every prefix cache from hitting there.
-func (k *call) elsewhere() bool {
-	for _, m := range speaking(k.way.models, k.codec.protocol) {
-		if c, ok := ninelives.CandidateOf(m); ok && c.Protocol == ninelives.AnthropicMessages && c.Provider != "anthropic" {
-			return true
-		}
-	}
-	return false
-}
-
-// size is what the call may come to.
-func (k *call) size() estimate {
-	var prices []ninelives.Price
-	if k.way != nil {
-		for _, m := range k.way.models {
-			if c, ok := ninelives.CandidateOf(m); ok {
-				prices = append(prices, c.Price)
-			}
-		}
-	}
-	return estimateOf(int(float64(k.head.Text)/bytesPerToken), k.head.MaxTokens, prices...)
 }
 
 // carry carries the call out and sends its answer.
@@ -391,10 +179,7 @@ func (k *call) carry(ctx context.Context, out sink) ending {
 		k.fail(out, &end)
 		return k.finish(end)
 	}
-	defer func() {
-		money, estimated := k.stats.cost()
-		place.settle(spend{money: money, tokens: k.stats.Usage.TotalInput() + k.stats.Usage.TotalOutput(), estimated: estimated}, time.Now())
-	}()
+	defer func() { place.settle(k.spent(), time.Now()) }()
 	if k.caches && k.asks.Cache != cacheRefresh {
 		if r, ok := k.way.cache.get(time.Now(), k.cached); ok {
 			return k.serveKept(out, r)
@@ -647,7 +432,7 @@ func (k *call) finish(end ending) ending {
 		if k.caches && k.way.cache.put(now, k.cached, r) {
 			k.truth.cache = string(cacheStored)
 		}
-		if k.codec == responses && !k.head.Background && r.Degraded == "" && storing(k.own()) {
+		if k.codec == responses && !k.head.Background && r.Degraded == "" && storing(k.body) {
 			k.store(r, end.raw)
 		}
 	}
@@ -660,9 +445,6 @@ func (k *call) finish(end ending) ending {
 	return end
 }
 
-// own is the body as the client sent it.
-func (k *call) own() []byte { return k.body }
-
 // store keeps a response for the client to go on from.
 func (k *call) store(r *ninelives.Response, object []byte) {
 	if object == nil {
@@ -673,7 +455,7 @@ func (k *call) store(r *ninelives.Response, object []byte) {
 		previous = k.grew.Previous
 	}
 	k.public = r.ID
-	k.s.responses.put(time.Now(), k.client.Name, storedOf(k.own(), object, &r.Message), previous)
+	k.s.responses.put(time.Now(), k.client.Name, storedOf(k.body, object, &r.Message), previous)
 }
 
 // told tells everybody of a call that has ended.
@@ -688,12 +470,4 @@ func random(n int) string {
 	b := make([]byte, n)
 	_, _ = rand.Read(b) // it never fails
 	return hex.EncodeToString(b)
-}
-
-// bytesOf writes a number of bytes for people.
-func bytesOf(n int64) string {
-	if n%(1<<20) == 0 {
-		return strconv.FormatInt(n>>20, 10) + " MiB"
-	}
-	return strconv.FormatInt(n, 10) + " bytes"
 }

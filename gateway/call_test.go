@@ -36,7 +36,18 @@ const chatAnswer = `{"id":"1","object":"chat.completion","model":"m","choices":[
 
 func post(t *testing.T, url, body string, header ...string) (*http.Response, string) {
 	t.Helper()
-	r, err := http.NewRequest(http.MethodPost, url, strings.NewReader(body))
+	return exchange(t, http.MethodPost, url, body, header...)
+}
+
+func get(t *testing.T, url string, header ...string) (*http.Response, string) {
+	t.Helper()
+	return exchange(t, http.MethodGet, url, "", header...)
+}
+
+// exchange makes a request and reads its answer; header are names and values in turn.
+func exchange(t *testing.T, method, url, body string, header ...string) (*http.Response, string) {
+	t.Helper()
+	r, err := http.NewRequest(method, url, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}

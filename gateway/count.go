@@ -12,6 +12,7 @@ import (
 
 	ninelives "github.com/ninelives-ai/ninelives"
 	"github.com/ninelives-ai/ninelives/heal"
+	"github.com/ninelives-ai/ninelives/internal/wire/rawjson"
 )
 
 // What a request holds beside its texts, in tokens.
@@ -42,6 +43,9 @@ func (s *Server) countTokens(w http.ResponseWriter, r *http.Request) {
 	}
 	if model, ok := strings.CutSuffix(path, ":countTokens"); ok {
 		c, path = generate, model+":generateContent"
+		if inner := rawjson.Get(body, "generateContentRequest"); inner != nil { // the whole request, as it would be made
+			body = inner
+		}
 	}
 	in, err := c.read(path, body)
 	if err != nil {

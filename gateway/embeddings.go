@@ -9,7 +9,6 @@ import (
 
 	ninelives "github.com/ninelives-ai/ninelives"
 	"github.com/ninelives-ai/ninelives/heal"
-	"github.com/ninelives-ai/ninelives/internal/wire"
 	"github.com/ninelives-ai/ninelives/internal/wire/openai"
 )
 
@@ -45,9 +44,6 @@ func (k *call) embed() (err error) {
 	req, err := openai.DecodeEmbedRequest(k.body)
 	if err != nil {
 		return err
-	}
-	if head, err := wire.Peek(ninelives.OpenAIChat, k.body); err == nil {
-		req.Raw = &ninelives.Raw{Protocol: ninelives.OpenAIChat, Body: k.body, Model: head.ModelAt}
 	}
 	asks, bad := parseControl(k.r.Header, "")
 	if bad != nil {
@@ -109,8 +105,7 @@ func (k *call) embed() (err error) {
 		_, _ = out.Write(body) // a client that has gone needs nothing
 	}
 	k.finish(end)
-	money, estimated := k.stats.cost()
-	place.settle(spend{money: money, tokens: k.stats.Usage.TotalInput(), estimated: estimated}, time.Now())
+	place.settle(k.spent(), time.Now())
 	return nil
 }
 
@@ -121,7 +116,7 @@ func embedders(models []ninelives.Model) (chain []ninelives.Embedder) {
 	for _, m := range models {
 		c, _ := ninelives.CandidateOf(m)
 		e, ok := ninelives.EmbedderOf(m)
-		if !ok || len(chain) > 0 && !heal.SameVectors(first, c) {
+		if !ok || c.Protocol == ninelives.AnthropicMessages || len(chain) > 0 && !heal.SameVectors(first, c) {
 			continue
 		}
 		if len(chain) == 0 {

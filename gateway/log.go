@@ -43,6 +43,7 @@ func logCall(ctx context.Context, to *slog.Logger, c *callStats) {
 	text("outcome", c.Outcome)
 	text("class", string(c.Class))
 	number("status", c.Status)
+	number("client_retry", c.ClientRetry)
 	attrs = append(attrs, slog.Int("attempts", len(c.Trail)), slog.Float64("ms", milliseconds(c.Took)))
 	if c.FirstToken > 0 {
 		attrs = append(attrs, slog.Float64("first_token_ms", milliseconds(c.FirstToken)))

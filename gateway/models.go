@@ -3,8 +3,6 @@ package gateway
 import (
 	"net/http"
 	"slices"
-	"strconv"
-	"strings"
 
 	ninelives "github.com/ninelives-ai/ninelives"
 	"github.com/ninelives-ai/ninelives/internal/wire"
@@ -83,7 +81,7 @@ func (s *Server) models(w http.ResponseWriter, r *http.Request) {
 	}
 	switch c {
 	case messages:
-		sendJSON(w, anthropic.EncodeModels(page1(list, r)))
+		sendJSON(w, anthropic.EncodeModels(after(list, r.URL.Query().Get("after_id"))))
 	case generate:
 		sendJSON(w, gemini.EncodeModels(list))
 	default:
@@ -91,20 +89,10 @@ func (s *Server) models(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// page1 is the page of the list that a client of Anthropic's asks for. A list
-// is short, so that a limit alone never cuts it.
-func page1(list []wire.ModelInfo, r *http.Request) []wire.ModelInfo {
-	at := func(name string) int {
-		return slices.IndexFunc(list, func(m wire.ModelInfo) bool { return m.ID == r.URL.Query().Get(name) })
-	}
-	if i := at("after_id"); i >= 0 {
-		list = list[i+1:]
-	}
-	if i := at("before_id"); i >= 0 {
-		list = list[:i]
-	}
-	if n, err := strconv.Atoi(strings.TrimSpace(r.URL.Query().Get("limit"))); err == nil && n > 0 && n < len(list) {
-		list = list[:n]
-	}
-	return list
+// after is what of the list comes behind the model that a client of Anthropic's
+// has named as the last it knows. The list is short and comes whole: a limit
+// would only make them ask again.
+func after(list []wire.ModelInfo, id string) []wire.ModelInfo {
+	i := slices.IndexFunc(list, func(m wire.ModelInfo) bool { return m.ID == id })
+	return list[i+1:]
 }

@@ -79,8 +79,7 @@ type usage struct {
 	// seconds are the requests and tokens of the last minute, the oldest in front.
 	seconds    []second
 	concurrent int
-	// period begins when the spending of a budget counts from; per is its kind.
-	per    string
+	// period begins when the spending of a budget counts from.
 	period time.Time
 	spent  spend
 	// guessed is the part of spent.money that was reckoned.

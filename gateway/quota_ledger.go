@@ -120,13 +120,3 @@ func (a *admitted) settle(s spend, now time.Time) {
 		a.q.usage.settle(a.key, a.r, s, now)
 	})
 }
-
-// spent is what a key has spent in the present period of its budget, and how
-// much of the money was reckoned and not reported.
-func (q *quotas) spent(k *Key, now time.Time) (s spend, estimated float64) {
-	of := q.of(k.Name)
-	of.mu.Lock()
-	defer of.mu.Unlock()
-	of.usage.roll(k.Budget.Per, now)
-	return of.usage.spent, of.usage.guessed
-}

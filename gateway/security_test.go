@@ -252,27 +252,6 @@ func TestWhatAProviderSaysOfItsKeyGoesNowhere(t *testing.T) {
 	}
 }
 
-func get(t *testing.T, url string, header ...string) (*http.Response, string) {
-	t.Helper()
-	r, err := http.NewRequest(http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := 0; i < len(header); i += 2 {
-		r.Header.Set(header[i], header[i+1])
-	}
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp, string(text)
-}
-
 func TestClientsDoNotSeeEachOther(t *testing.T) {
 	f := newFortress(t, nil, func(set *Settings) {
 		for _, name := range []string{"anna", "ben"} {

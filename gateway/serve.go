@@ -32,6 +32,10 @@ func (s *Server) Serve(ctx context.Context, patience time.Duration, listeners ..
 	if n := s.drain.wait(left); n > 0 {
 		s.options.Log.Warn("calls were cut", "calls", n, "after_seconds", patience.Seconds())
 	}
+	// A call has left before the server has written the end of its body.
+	if e := server.Shutdown(left); e != nil && !errors.Is(e, context.DeadlineExceeded) {
+		err = errors.Join(err, e)
+	}
 	err = errors.Join(err, server.Close())
 	for range listeners {
 		select {

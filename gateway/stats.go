@@ -33,6 +33,8 @@ type callStats struct {
 	Class   ninelives.Class
 	Status  int // that the client saw
 	Usage   ninelives.Usage
+	// ClientRetry is how often the client says that it has sent the request before.
+	ClientRetry int
 	// ClientGone says that nobody was there to take the rest of the answer.
 	ClientGone bool
 
@@ -72,6 +74,8 @@ type attemptStats struct {
 	// it is made of.
 	Cost      float64
 	Estimated bool
+	// Tokens are those of input and output, as far as they are known or guessed.
+	Tokens int
 }
 
 // cost is what the call cost in all, and whether any of that is an estimate.

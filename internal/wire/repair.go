@@ -84,7 +84,6 @@ var (
 	thinkingFirstTexts = texts(`expected[^;\n]{0,40}thinking[^;\n]{0,60}found|must start with a thinking|start with[^;\n]{0,20}thinking`)
 	thoughtTexts       = texts(`thought_?signature`)
 	encryptedWords     = words(`invalidencryptedcontent|invalidsignature|thinkingsignature`)
-	toolTurnTexts      = texts(`tool[ _-]?calls?`)
 )
 
 func reasoningRepair(x *complainant) []ninelives.Repair {
@@ -218,17 +217,16 @@ var cacheTexts = texts(`cache_control[^;\n]{0,80}(maximum|at most|no more|too ma
 // Roles.
 
 var (
-	afterRoleRE     = texts(`\b(user|assistant|tool|system|developer)'?(?: message| role| turn)?s? (?:is |was )?(?:directly |immediately |right )?(?:after|following|follows|(?:cannot|must not|may not) follow) (?:a |an |the )?(?:role:? )?'?(user|assistant|tool|system)\b`)
-	alternateTexts  = texts(`(successive|consecutive|adjacent|repeated|back-to-back|two|multiple)[^;\n]{0,40}(roles?|user|assistant|messages?)|alternat|interleav|same role|in a row|(角色|user)[^;\n]{0,20}交替`)
-	firstUserTexts  = texts(`first message[^;\n]{0,20}(must|should|has to)[^;\n]{0,20}\buser\b|(must|should|has to) (begin|start) with[^;\n]{0,20}\buser\b`)
-	developerTexts  = texts(`developer`)
-	systemTexts     = texts(`\bsystem\b`)
-	roleTexts       = texts(`\broles?\b|variant|instruction|\bsystem (message|prompt)|角色`)
-	roleNoTexts     = texts(no + `|expected one of|does not support|only[^;\n]{0,40}(supported|allowed)|must be (one of|at|the first)|should be (one of|in)|incorrect|not enabled|not one of|is not in|角色信息不正确|at the (beginning|start)`)
-	systemNoTexts   = texts(`(system|developer) (role|message|prompt|instruction)s?[^;\n]{0,40}(not (supported|enabled|allowed|available)|unsupported|must be|should be)|does not support\b[^;\n]{0,40}'?system|(system|developer) instructions? (is|are) not`)
-	knownSystemRE   = texts(`expected one of[^;\n]{0,80}system|(must be|should be|\bsupported|\ballowed|\bvalid)[^;\n]{0,60}\bsystem\b`)
-	prefillTexts    = texts(`pre-?fill|(end|finish|conclude)s? with[^;\n]{0,20}\buser\b|(last|final)[^;\n]{0,30}(message|turn|role)[^;\n]{0,40}(must be|should be|be|must have|should have)[^;\n]{0,20}\b(user|tool)\b|(last|final)[^;\n]{0,30}(message|turn|content)[^;\n]{0,20}\bfrom (a |the )?'?user\b|expected last role|cannot continue from|last message[^;\n]{0,20}not[^;\n]{0,10}assistant`)
-	jinjaRolesTexts = texts(`(jinja|template|raise_exception)[^;\n]*`)
+	afterRoleRE    = texts(`\b(user|assistant|tool|system|developer)'?(?: message| role| turn)?s? (?:is |was )?(?:directly |immediately |right )?(?:after|following|follows|(?:cannot|must not|may not) follow) (?:a |an |the )?(?:role:? )?'?(user|assistant|tool|system)\b`)
+	alternateTexts = texts(`(successive|consecutive|adjacent|repeated|back-to-back|two|multiple)[^;\n]{0,40}(roles?|user|assistant|messages?)|alternat|interleav|same role|in a row|(角色|user)[^;\n]{0,20}交替`)
+	firstUserTexts = texts(`first message[^;\n]{0,20}(must|should|has to)[^;\n]{0,20}\buser\b|(must|should|has to) (begin|start) with[^;\n]{0,20}\buser\b`)
+	developerTexts = texts(`developer`)
+	systemTexts    = texts(`\bsystem\b`)
+	roleTexts      = texts(`\broles?\b|variant|instruction|\bsystem (message|prompt)|角色`)
+	roleNoTexts    = texts(no + `|expected one of|does not support|only[^;\n]{0,40}(supported|allowed)|must be (one of|at|the first)|should be (one of|in)|incorrect|not enabled|not one of|is not in|角色信息不正确|at the (beginning|start)`)
+	systemNoTexts  = texts(`(system|developer) (role|message|prompt|instruction)s?[^;\n]{0,40}(not (supported|enabled|allowed|available)|unsupported|must be|should be)|does not support\b[^;\n]{0,40}'?system|(system|developer) instructions? (is|are) not`)
+	knownSystemRE  = texts(`expected one of[^;\n]{0,80}system|(must be|should be|\bsupported|\ballowed|\bvalid)[^;\n]{0,60}\bsystem\b`)
+	prefillTexts   = texts(`pre-?fill|(end|finish|conclude)s? with[^;\n]{0,20}\buser\b|(last|final)[^;\n]{0,30}(message|turn|role)[^;\n]{0,40}(must be|should be|be|must have|should have)[^;\n]{0,20}\b(user|tool)\b|(last|final)[^;\n]{0,30}(message|turn|content)[^;\n]{0,20}\bfrom (a |the )?'?user\b|expected last role|cannot continue from|last message[^;\n]{0,20}not[^;\n]{0,10}assistant`)
 )
 
 func rolesRepair(x *complainant) []ninelives.Repair {

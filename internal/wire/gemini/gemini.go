@@ -23,7 +23,6 @@ import (
 	"strings"
 
 	ninelives "github.com/ninelives-ai/ninelives"
-	"github.com/ninelives-ai/ninelives/internal/wire/rawjson"
 )
 
 // The wire fields that reasoning is read from (Provenance.Field).
@@ -178,15 +177,4 @@ func word(name []byte) string {
 		return "thinkingLevel"
 	}
 	return ""
-}
-
-// get is the value of a member by its word.
-func get(obj []byte, name string) []byte {
-	var v []byte
-	for m := range rawjson.Members(obj) {
-		if word(m.Name) == name {
-			v = m.Value
-		}
-	}
-	return v
 }

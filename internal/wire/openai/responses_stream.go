@@ -46,7 +46,6 @@ type responsesEvent struct {
 	output, content, summary        []byte // indices
 	itemID, delta, text, item, part []byte
 	annotation, response, err       []byte
-	hasChoices                      bool
 }
 
 // Frame implements wire.Decoder.
