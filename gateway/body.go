@@ -14,10 +14,9 @@ import (
 // read takes in the body of a request. forget is never nil.
 func (s *Server) read(w http.ResponseWriter, r *http.Request, limits Limits) (body []byte, forget func(), err error) {
 	forget = func() {}
-	tooLarge := &refused{Trouble: troubleTooLarge, Text: fmt.Sprintf("The request is larger than the %s that this gateway takes.", bytesOf(limits.Body))}
 	size := r.ContentLength
 	if size > limits.Body {
-		return nil, forget, tooLarge
+		return nil, forget, tooLarge(limits)
 	}
 	if enc := r.Header.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {
 		return nil, forget, &refused{Trouble: troubleMalformed, Param: "content-encoding", Text: "Compressed requests are not read. Send the body as it is."}
@@ -44,11 +43,15 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request, limits Limits) (bo
 	var over *http.MaxBytesError
 	switch {
 	case errors.As(err, &over):
-		return nil, forget, tooLarge
+		return nil, forget, tooLarge(limits)
 	case err != nil:
 		return nil, forget, &refused{Trouble: troubleMalformed, Text: "The body of the request did not come to its end in time, or was cut."}
 	}
 	return body, forget, nil
+}
+
+func tooLarge(limits Limits) *refused {
+	return &refused{Trouble: troubleTooLarge, Text: fmt.Sprintf("The request is larger than the %s that this gateway takes.", bytesOf(limits.Body))}
 }
 
 // bytesOf writes a number of bytes for people.

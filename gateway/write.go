@@ -174,7 +174,9 @@ func (s *stream) event(ev ninelives.Event) error {
 		return s.err
 	case ninelives.TextDelta:
 		if s.relays(e.Attempt) {
-			s.tell(ninelives.TextDelta{Part: e.Part}, e.Text)
+			if !s.tellMore(e) {
+				s.tell(ninelives.TextDelta{Part: e.Part}, e.Text)
+			}
 			return nil
 		}
 	case ninelives.RefusalDelta:
@@ -275,7 +277,7 @@ func (s *stream) frame(f *ninelives.Frame) {
 	}
 	s.unclosed = s.unclosed || f.Unclosed
 	if len(f.Data) > 0 {
-		s.frames++
+		s.frames += max(f.Events, 1)
 		// Any chunk names the answer in these protocols, and each has content at some
 		// providers: the first is remembered in any case.
 		names := s.fresh && !s.named && (s.codec == chat || s.codec == generate)
@@ -305,6 +307,22 @@ func (s *stream) tell(ev ninelives.Event, text string) {
 	if r, ok := ev.(ninelives.ReasoningDelta); ok && r.Proof != nil {
 		last.event = ev
 	}
+}
+
+// tellMore tells more of the same text: what most pieces of most streams are.
+func (s *stream) tellMore(e ninelives.TextDelta) bool {
+	n := len(s.told) - 1
+	if n < 0 {
+		return false
+	}
+	if before, ok := s.told[n].event.(ninelives.TextDelta); !ok || before.Part != e.Part {
+		return false
+	}
+	s.fresh = true
+	s.given += len(e.Text)
+	s.waiting = min(s.waiting, n)
+	s.told[n].text = append(s.told[n].text, e.Text...)
+	return true
 }
 
 func samePart(a, b ninelives.Event) bool {

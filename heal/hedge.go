@@ -2,6 +2,7 @@ package heal
 
 import (
 	"context"
+	"runtime"
 	"time"
 
 	ninelives "github.com/ninelives-ai/ninelives"
@@ -120,6 +121,7 @@ func (r *racer) run(ctx context.Context, heats chan<- heat) {
 	if ctx.Err() != nil {
 		return // lost before it began
 	}
+	spread()
 	defer func() {
 		if p := recover(); p != nil {
 			hand(heat{err: panicked(p)})
@@ -135,6 +137,16 @@ func (r *racer) run(ctx context.Context, heats chan<- heat) {
 			return
 		}
 	}
+}
+
+// spread makes the stack of a new goroutine as large as an HTTP request needs
+// it, while there is nothing on it: it would grow in steps else, and each one
+// moves all that is there.
+//
+//go:noinline
+func spread() {
+	var room [7 << 10]byte
+	runtime.KeepAlive(&room)
 }
 
 // beside prepares the second attempt of a race; nil if there is no place.
