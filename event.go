@@ -62,6 +62,9 @@ type Frame struct {
 	// Unclosed, in a frame without data, says that the stream has ended without
 	// the protocol's last event, although the answer stands.
 	Unclosed bool
+	// Broken, beside Unclosed, says that this was no habit of the provider's: the
+	// connection broke, or an error followed.
+	Broken bool
 	// More says that the next frame is at hand already: a consumer may put off
 	// flushing until it comes, with data or without.
 	More bool

@@ -238,9 +238,17 @@ func GatewayPreset(name string) (heal.Policy, error) {
 		return own, nil
 	}
 	p, err := heal.Preset(name)
+	library := heal.DefaultPolicy()
 	p.Limit = own.Limit
 	if p.Mode == heal.ModeRestart {
 		p.Mode = own.Mode
+	}
+	// What a preset leaves as it is in the library is the gateway's own.
+	if p.Buffered == library.Buffered {
+		p.Buffered = own.Buffered
+	}
+	if p.Budget == library.Budget {
+		p.Budget = own.Budget
 	}
 	return gateway.ForClients(p), err
 }

@@ -146,8 +146,8 @@ func TestAGatewayIsWhatItsSectionSays(t *testing.T) {
 	if got, want := targetsOf(fast), []string{"openai/gpt-5.4 x3", "groq/openai/gpt-oss-120b x0.5", "anthropic/claude-sonnet-4-6"}; !slices.Equal(got, want) {
 		t.Errorf("fast asks %q, want %q", got, want)
 	}
-	wantPolicy = gateway.ForClients(heal.Interactive())
-	wantPolicy.Mode, wantPolicy.Limit = heal.ModeContinue, gateway.DefaultPolicy().Limit
+	wantPolicy = gateway.DefaultPolicy() // a preset changes what it is about, and nothing else
+	wantPolicy.Name, wantPolicy.Clocks.SoftFirst = "interactive", 10*time.Second
 	wantPolicy.Buffered, wantPolicy.Streamed, wantPolicy.Limit.InFlight, wantPolicy.Budget.Requests = 5*time.Minute, 5*time.Minute, 20, 3
 	if !reflect.DeepEqual(*fast.Policy, wantPolicy) {
 		t.Errorf("its policy is\n%+v\nwant\n%+v", *fast.Policy, wantPolicy)

@@ -106,7 +106,7 @@ func (k *call) serve() {
 		k.share()
 	default:
 		defer k.forget()
-		if end := k.carry(k.r.Context(), newConnection(k.w, k.plan.Limits.Write)); end.broke && !k.codec.cleanFailure {
+		if end := k.carry(k.r.Context(), newConnection(k.w, k.r, k.plan.Limits.Write)); end.broke && !k.codec.cleanFailure {
 			panic(http.ErrAbortHandler) // a clean end would look like a whole answer
 		}
 	}
@@ -238,18 +238,27 @@ func (k *call) serveKept(out sink, r *ninelives.Response) ending {
 
 // newStream is the stream of this call's answer.
 func (k *call) newStream(out sink) *stream {
-	return &stream{codec: k.codec, out: out, head: k.headers, plain: k.plain,
+	return &stream{codec: k.codec, out: out, head: k.headers, plain: k.plain, foreign: k.foreign,
 		options: wire.EncodeOptions{ID: k.public, Model: k.head.Model, Created: k.began, Usage: k.head.Usage}}
 }
 
 // plain says that a candidate's reasoning has no proof: its protocol has none.
-func (k *call) plain(name string) bool {
+func (k *call) plain(name string) bool { return k.protocolOf(name) == ninelives.OpenAIChat }
+
+// foreign says that a candidate speaks another protocol than the client.
+func (k *call) foreign(name string) bool {
+	p := k.protocolOf(name)
+	return p != "" && p != k.codec.protocol
+}
+
+// protocolOf is what a candidate is spoken to in; empty if that is not known.
+func (k *call) protocolOf(name string) ninelives.Protocol {
 	for _, m := range speaking(k.way.models, k.codec.protocol) {
 		if c, ok := ninelives.CandidateOf(m); ok && m.Name() == name {
-			return c.Protocol == ninelives.OpenAIChat
+			return c.Protocol
 		}
 	}
-	return false
+	return ""
 }
 
 // stream carries out a call whose answer is streamed.
@@ -367,7 +376,7 @@ func (k *call) refuse(err error) {
 		k.asks.Client = clientOf(k.r.Header)
 	}
 	end := ending{err: err}
-	k.fail(newConnection(k.w, k.plan.Limits.Write), &end)
+	k.fail(newConnection(k.w, k.r, k.plan.Limits.Write), &end)
 	k.stats.Outcome, k.stats.Status = outcomeRejected, end.status
 	k.stats.end(0, time.Now())
 	k.s.told(k.r.Context(), &k.stats)

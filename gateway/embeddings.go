@@ -75,7 +75,7 @@ func (k *call) embed() (err error) {
 	if place == nil {
 		return stands.refused(&k.client.Key, k.size())
 	}
-	out := newConnection(k.w, k.plan.Limits.Write)
+	out := newConnection(k.w, k.r, k.plan.Limits.Write)
 	var end ending
 	resp, err := healed.Embed(k.r.Context(), req)
 	switch {

@@ -31,7 +31,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	k := &call{s: s, plan: s.plan.Load(), codec: protocolOf(r), w: w, r: r, began: time.Now(), id: "req_" + random(12)}
 	k.truth = newTruth(k.began)
 	k.asks.Client = clientOf(r.Header)
-	k.send(newConnection(w, k.plan.Limits.Write), k.answer(err))
+	k.send(newConnection(w, r, k.plan.Limits.Write), k.answer(err))
 }
 
 // known finds the client of a request, or refuses it.
@@ -120,7 +120,7 @@ func (s *Server) resumeCall(w http.ResponseWriter, r *http.Request) {
 
 // follow hands an answer that outlives its connection to a client.
 func (s *Server) follow(w http.ResponseWriter, r *http.Request, do func(sink) error) {
-	out := &watched{sink: newConnection(w, s.plan.Load().Limits.Write)}
+	out := &watched{sink: newConnection(w, r, s.plan.Load().Limits.Write)}
 	err := do(out)
 	switch {
 	case err == nil || r.Context().Err() != nil:

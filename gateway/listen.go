@@ -231,12 +231,14 @@ func (e errorLog) Write(p []byte) (int, error) {
 }
 
 // bodyDeadline gives a client so long to send the rest of its request (0 means
-// 60 s). done must be called once the body is read: a deadline that passes later
-// would look as if the client had gone.
-func bodyDeadline(w http.ResponseWriter, limit time.Duration, now time.Time) (done func()) {
-	c := http.NewResponseController(w)
-	if c.SetReadDeadline(now.Add(cmp.Or(limit, defaultReadTimeout))) != nil {
-		return func() {} // a writer without a connection
-	}
-	return func() { _ = c.SetReadDeadline(time.Time{}) }
+// 60 s), whether anybody reads it or not: net/http reads what is left of a body
+// before it sends the answer. bodyRead must be called once the body is read.
+func bodyDeadline(w http.ResponseWriter, limit time.Duration, now time.Time) {
+	_ = http.NewResponseController(w).SetReadDeadline(now.Add(cmp.Or(limit, defaultReadTimeout))) // some have no connection
+}
+
+// bodyRead takes the deadline back: one that passes later would look as if the
+// client had gone.
+func bodyRead(w http.ResponseWriter) {
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 }

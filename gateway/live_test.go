@@ -403,7 +403,7 @@ func TestAClientTakesUpItsStreamOverHTTP(t *testing.T) {
 	v := newLive(graceOf(time.Minute))
 	l := beginLive(t, v, "key")
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := v.resume(r.Context(), newConnection(w, time.Minute), r.Header, "a", "call"); err != nil {
+		if err := v.resume(r.Context(), newConnection(w, r, time.Minute), r.Header, "a", "call"); err != nil {
 			panic(http.ErrAbortHandler)
 		}
 	}))

@@ -60,7 +60,7 @@ func (s *stream) run(ctx context.Context, model ninelives.Model, req *ninelives.
 		end.gone = true
 		return end
 	}
-	if resp, _ := flagged(end.err); resp != nil {
+	if resp, _ := flagged(end.err); resp != nil && !(hollow(resp) && s.foreign != nil && s.foreign(resp.Candidate)) {
 		end.response, end.err = resp, nil
 		if s.finish(resp) != nil {
 			end.gone = true
@@ -111,13 +111,20 @@ func runWhole(ctx context.Context, model ninelives.Model, req *ninelives.Request
 	}
 	if ctx.Err() != nil && errors.Is(end.err, context.Canceled) {
 		end.gone = true
-	} else if resp, whole := flagged(end.err); resp != nil {
+	} else if resp, whole := flagged(end.err); resp != nil && !(hollow(resp) && len(raw[last]) == 0) {
 		end.response, end.err = resp, nil
 		if whole {
 			end.raw = raw[last]
 		}
 	}
 	return end
+}
+
+// hollow says that an answer was filtered before anything was said. The protocol
+// of who filtered it has its own way to say so, with the reason; in another one it
+// would be an empty answer without any, so that an error says it there.
+func hollow(r *ninelives.Response) bool {
+	return r.Finish == ninelives.FinishContentFilter && r.Text() == "" && r.Message.Refusal() == "" && len(r.Message.ToolCalls()) == 0
 }
 
 // flagged is the answer that a failed call comes to where the provider ended it

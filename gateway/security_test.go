@@ -28,6 +28,7 @@ import (
 // fortress is a gateway on a real socket, before a real upstream.
 type fortress struct {
 	t       *testing.T
+	g       *Server
 	address string
 	asked   atomic.Int32 // requests that have reached the upstream
 
@@ -71,6 +72,7 @@ func newFortress(t *testing.T, upstream http.HandlerFunc, change func(*Settings)
 		t.Fatal(err)
 	}
 	g := New(set, Options{Journal: j, Log: slog.New(slog.NewJSONHandler(f, nil))})
+	f.g = g
 	l, err := Listen(t.Context(), "127.0.0.1:0", nil, 0)
 	if err != nil {
 		t.Fatal(err)

@@ -202,12 +202,20 @@ func (s *Server) routes() *http.ServeMux {
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.ProtoMajor == 1 && len(r.TransferEncoding) > 0 {
-		// net/http does not tell whether a length came with the chunks: then the
-		// connection has to end after the answer (RFC 9112, 6.1).
+	if r.ProtoMajor == 1 && (len(r.TransferEncoding) > 0 || r.ProtoMinor == 0) {
+		// net/http does not tell whether a length came with the chunks, nor whether
+		// chunks came where HTTP/1.0 has none: then the connection has to end after
+		// the answer (RFC 9112, 6.1).
 		w.Header().Set("Connection", "close")
 	}
-	if len(s.plan.Load().Keys) == 0 {
+	p := s.plan.Load()
+	if r.ContentLength != 0 {
+		bodyDeadline(w, headerTime, time.Now()) // until somebody wants it
+	}
+	if r.Method != http.MethodPost && !strings.HasSuffix(r.URL.Path, "/stream") {
+		newConnection(w, r, p.Limits.Write).extend() // what is no stream is taken at once
+	}
+	if len(p.Keys) == 0 {
 		if err := s.origin.check(r); err != nil {
 			s.refuse(w, r, &refused{Trouble: troubleForbidden, Text: err.Error()})
 			return

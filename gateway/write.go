@@ -36,6 +36,8 @@ type stream struct {
 	head func(http.Header)
 	// plain, if set, tells the candidates whose reasoning has no proof.
 	plain func(candidate string) bool
+	// foreign, if set, tells the candidates of another protocol than the client's.
+	foreign func(candidate string) bool
 	// truth, if set, appends what is said of the answer before its last event,
 	// where the gateway writes it.
 	truth func(dst []byte, r *ninelives.Response) []byte
@@ -58,6 +60,7 @@ type stream struct {
 	told     []told
 	waiting  int  // the first of told that has come since the last frame
 	unclosed bool // the provider has left out the last event
+	broken   bool // and would have sent it
 	fresh    bool // an event has come since the last frame
 	named    bool // a frame with content has been relayed
 	given    int  // bytes of content
@@ -251,10 +254,13 @@ func (s *stream) content() int {
 
 // close writes the last event of a relayed answer that its provider has left
 // out, where clients insist on it: without it some take the answer for cut, and
-// others wait. It is called with the lock held.
+// others wait. Chat is whole without [DONE], which many leave out; but where it did
+// not come because something broke, it is written. It is called with the lock held.
 func (s *stream) close(done ninelives.Done) error {
 	switch {
 	case !s.unclosed:
+	case s.codec == chat && s.broken:
+		s.write([]byte("data: [DONE]\n\n"), true)
 	case s.codec == messages:
 		s.write([]byte("event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"), true)
 	case s.codec == responses:
@@ -275,7 +281,7 @@ func (s *stream) frame(f *ninelives.Frame) {
 	if f.Attempt != s.owner || s.encoder != nil {
 		return // another one has begun: its events are written
 	}
-	s.unclosed = s.unclosed || f.Unclosed
+	s.unclosed, s.broken = s.unclosed || f.Unclosed, s.broken || f.Broken
 	if len(f.Data) > 0 {
 		s.frames += max(f.Events, 1)
 		// Any chunk names the answer in these protocols, and each has content at some

@@ -167,8 +167,11 @@ func (c *call) start(d Decision) {
 		return
 	}
 	if d.Wait > 0 {
+		if d.Reason == ReasonTurn {
+			c.s.Candidates[d.Candidate].NoRetry = false // as far as is known: entering tells
+		}
 		c.look()
-		if d.Reason == ReasonRetry && !c.s.Candidates[d.Candidate].Standing.Healthy() {
+		if (d.Reason == ReasonRetry || d.Reason == ReasonTurn) && !c.s.Candidates[d.Candidate].Standing.Healthy() {
 			return // other calls have given it up meanwhile: this one decides anew
 		}
 	}
@@ -178,6 +181,10 @@ func (c *call) start(d Decision) {
 		return
 	}
 	c.misfits = 0
+	if last := c.lastAttempt(); d.Reason == ReasonTurn && last != nil {
+		c.notice(ninelives.Notice{Kind: ninelives.NoticeRetry, Attempt: c.requests() + 1, Candidate: c.links[d.Candidate].name,
+			Fault: last.Fault, Text: "its turn to be asked again has come"})
+	}
 	if len(d.Repairs) > 0 {
 		at := &c.s.Candidates[d.Candidate]
 		at.Repairs = append(at.Repairs[:len(at.Repairs):len(at.Repairs)], d.Repairs...)

@@ -169,6 +169,25 @@ func (d *decider) allOut(a *Attempt) (Decision, bool) {
 		Why: "all candidates are out of service and none comes back in time: this is the least bad"}), true
 }
 
+// lastResort chooses, once in a call, the least bad of those that rest and were
+// not asked in it: it may answer where somebody in service has failed as often as
+// one is asked again while there is another.
+func (d *decider) lastResort(rule Rule) (best int, ok bool) {
+	if rule.Next != NextThen && rule.Next != NextAtOnce || !d.roomForOther() || d.leastBadAsked() {
+		return 0, false
+	}
+	for i := range d.s.Candidates {
+		c := &d.s.Candidates[i]
+		if d.asked(i) || c.OnRefusal || c.Standing.Healthy() || c.Standing.Full {
+			continue
+		}
+		if !ok || d.badness(i) < d.badness(best) {
+			best, ok = i, true
+		}
+	}
+	return best, ok
+}
+
 // mayAwait says that one more candidate may be waited for.
 func (d *decider) mayAwait(wait time.Duration) bool {
 	most := d.p.Budget.Returns
@@ -302,7 +321,7 @@ func (d *decider) asked(i int) bool {
 func (d *decider) dead(i int) bool {
 	for k := len(d.s.Attempts) - 1; k >= 0; k-- {
 		if a := &d.s.Attempts[k]; a.Candidate == i && a.Fault != nil {
-			return !a.countsAsFault() || !mayAgain(a.Fault, d.p.Rule(a.Fault.Class))
+			return !a.countsAsFault() || !mayAgain(a.Fault, d.p.rule(a.Fault))
 		}
 	}
 	return false

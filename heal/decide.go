@@ -113,6 +113,7 @@ type Reason string
 const (
 	ReasonFirst    Reason = "first"
 	ReasonRetry    Reason = "retry"     // the same candidate, the same request
+	ReasonTurn     Reason = "turn"      // the same, once fewer retries are under way
 	ReasonFailover Reason = "failover"  // another candidate
 	ReasonRepair   Reason = "repair"    // the request was changed as the provider wants it
 	ReasonEmpty    Reason = "empty"     // nothing had come
@@ -201,7 +202,7 @@ func (d *decider) last() *Attempt {
 // after decides what follows a failed attempt.
 func (d *decider) after(a *Attempt) Decision {
 	f := a.Fault
-	rule := d.p.Rule(f.Class)
+	rule := d.p.rule(f)
 	switch {
 	case f.Class == ninelives.ClassCanceled:
 		return Decision{Do: ActSurface, Fault: f, Why: "the caller went away"}
@@ -255,8 +256,16 @@ func (d *decider) retry(a *Attempt, rule Rule) Decision {
 			Why: d.whyNext(a, rule, same, tried)})
 	}
 	if again && a.countsAsFault() && mayAgain(f, rule) {
+		if i, ok := d.lastResort(rule); ok && here.Standing.Healthy() {
+			return d.start(i, Decision{Reason: ReasonLeastBad, Change: d.carried(a, i),
+				Why: "it rests, but the one that does not keeps failing: " + words(f.Class)})
+		}
 		return d.start(a.Candidate, Decision{Reason: reason, Wait: wait, Change: change,
 			Why: "no other candidate is left: " + words(f.Class)})
+	}
+	if turn, ok := d.turn(a, wait); ok && here.NoRetry && fits && here.Standing.Healthy() && !d.worn(a.Candidate) && a.countsAsFault() && mayAgain(f, rule) {
+		return d.start(a.Candidate, Decision{Reason: ReasonTurn, Wait: turn, Change: change,
+			Why: "no other candidate is left, and enough retries are under way: it waits its turn"})
 	}
 	if rule.Next == NextThen || rule.Next == NextAtOnce {
 		if later, ok := d.allOut(a); ok {
@@ -273,11 +282,16 @@ func (d *decider) retry(a *Attempt, rule Rule) Decision {
 }
 
 // belied says that a candidate that was asked although it rests has shown that
-// the reason of its rest holds no longer: one of those that time does not heal
-// (a bad key, an unknown model), and now it fails for another that may pass.
+// the reason of its rest holds no longer: it was one of those that time does not
+// heal (a bad key, an unknown model), and now it fails for another that may pass;
+// or it says itself when to ask again, and what it says now counts for more than
+// what it rests for.
 func (d *decider) belied(a *Attempt, rule Rule) bool {
 	s := &d.s.Candidates[a.Candidate].Standing
-	return a.LeastBad && !s.Healthy() && s.Probe == ProbeNone && s.Class != a.Fault.Class && rule.Again
+	if s.Healthy() || !rule.Again {
+		return false
+	}
+	return a.LeastBad && s.Probe == ProbeNone && s.Class != a.Fault.Class || (a.LeastBad || a.Probe) && d.hint(a.Fault) > 0
 }
 
 // start completes the decision to ask a candidate.
@@ -345,6 +359,9 @@ func (d *decider) ownFault() bool {
 		a := &d.s.Attempts[i]
 		if a.Fault == nil {
 			continue
+		}
+		if ofHost(a.Fault) {
+			return false
 		}
 		switch a.Fault.Class {
 		case ninelives.ClassContextLength, ninelives.ClassContentFilter, ninelives.ClassFormat,

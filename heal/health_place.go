@@ -136,7 +136,7 @@ func (p *place) judge(v Verdict, policy *Policy, a stay) {
 	if a.probe {
 		p.probe.last = a.began
 	}
-	rule := policy.Rule(fault.Class)
+	rule := policy.rule(fault)
 	scope := fault.Scope
 	if scope == "" {
 		scope = rule.Scope

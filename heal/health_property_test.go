@@ -119,7 +119,7 @@ func (w *ward) settle(t *rapid.T, s *wardStay, v Verdict) {
 		if v.Kind == VerdictFailed && p.rest.resting(w.now) && was.rest.resting(w.now) && p.rest.hint.Before(was.rest.hint) {
 			t.Fatalf("%s: a hint was forgotten", p.scope)
 		}
-		if f := v.Fault; f != nil && (f.Scope == ninelives.ScopeRequest || f.Class == ninelives.ClassFormat || f.Class == ninelives.ClassRefusal || f.Class == ninelives.ClassEmpty) {
+		if f := v.Fault; f != nil && (f.Scope == ninelives.ScopeRequest || f.Class == ninelives.ClassFormat && f.Scope != ninelives.ScopeHost || f.Class == ninelives.ClassRefusal || f.Class == ninelives.ClassEmpty) {
 			if !was.rest.resting(w.now) && p.rest.resting(w.now) {
 				t.Fatalf("%s rests for a fault of the request", p.scope)
 			}

@@ -86,6 +86,9 @@ func (c *call) race(first *take, d Decision) *take {
 			won := h.of.alive || h.of.released || h.of.resp != nil && c.good(h.of.take)
 			if won || c.stopped {
 				if silence = nil; len(running) > 1 {
+					if won {
+						c.settleSilent(running, h.of)
+					}
 					c.leadOf(running, h.of)
 					running = []*racer{h.of}
 				}
@@ -182,6 +185,33 @@ func (c *call) leadOf(running []*racer, winner *racer) *take {
 		r.leave(Verdict{Kind: VerdictCanceled, Now: time.Now()})
 	}
 	return winner.take
+}
+
+// settleSilent counts it against those who have lost a race by saying nothing:
+// losing is no failure, but a silence of so long is, and without this every call
+// would wait for it anew. Where the policy sets a soft limit to the silence, it
+// rests the candidate like any other timeout. An answer in one piece is silent by
+// its nature: there only the breaker counts it.
+func (c *call) settleSilent(running []*racer, winner *racer) {
+	now := time.Now()
+	for _, r := range running {
+		if r == winner || !r.silent(now) {
+			continue
+		}
+		v := Verdict{Kind: VerdictFailed, Now: now, GaveUp: c.h.policy.Clocks.SoftFirst > 0 && !r.pieced()}
+		v.Fault = &ninelives.Fault{Class: ninelives.ClassTimeout, Scope: ninelives.ScopeModel, Phase: ninelives.PhaseFirstToken,
+			Candidate: c.links[r.index].name, Message: "no token in " + short(now.Sub(r.began)) + ", and another candidate has answered"}
+		r.leave(v)
+		if c.look(); v.GaveUp {
+			c.tellRest(r.take, v.Fault)
+		}
+	}
+}
+
+// pieced says that the candidate was asked for an answer in one piece.
+func (t *take) pieced() bool {
+	raw := t.req.Raw
+	return raw != nil && !raw.Stream && raw.Protocol == t.c.links[t.index].candidate.Protocol
 }
 
 // settleLost gives the place of an attempt back that failed while another one

@@ -3,6 +3,7 @@ package heal
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -53,6 +54,54 @@ func TestSilentCandidateGetsCompanyAndTheFirstToAnswerWins(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A race that was lost by silence is not run again by the next call: the silent
+// candidate rests as after any timeout, until a request beside the traffic has
+// found it back.
+func TestASilenceThatLostARaceRests(t *testing.T) {
+	bubble(t, func(t *testing.T, t0 time.Time) {
+		a, b := model("a", step{hang()}, says("pong"), says("back")), model("b", slow(2*time.Second, "hello"))
+		h := healed(a, Fallback(b), preset(t, "interactive"))
+		s := ask(t, h)
+		equal(t, "took", time.Since(t0), 12*time.Second)
+		equal(t, "told", fmt.Sprint(s.kinds()), "[plan attempt hedge attempt cooldown switch]")
+		standing := h.Health().Standing(a.candidate, time.Now())
+		equal(t, "rests", []any{standing.State, standing.Class, standing.Until.Sub(t0), standing.Probe},
+			[]any{StateCooling, ninelives.ClassTimeout, 42 * time.Second, ProbeSynthetic})
+		ask(t, h)
+		equal(t, "the next call took", time.Since(t0), 14*time.Second)
+		time.Sleep(time.Until(t0.Add(27 * time.Second)))
+		ask(t, h)
+		equal(t, "and finds out beside it", time.Since(t0), 29*time.Second)
+		equal(t, "shown", ask(t, h).text, "back")
+		equal(t, "a asked", a.since(t0), []time.Duration{0, 27 * time.Second, 29 * time.Second})
+	})
+}
+
+// Losing alone says nothing: a hedge of a second is no judgement, and an answer
+// in one piece is silent by its nature, so that only the breaker counts it.
+func TestALostRaceAloneIsNoFailure(t *testing.T) {
+	bubble(t, func(t *testing.T, t0 time.Time) {
+		a, b := model("a", slow(5*time.Second, "late")), model("b", slow(2*time.Second, "hello"))
+		h := healed(a, Fallback(b), Hedged(time.Second))
+		for range 9 {
+			equal(t, "shown", ask(t, h).text, "hello")
+		}
+		equal(t, "a asked", len(a.asked), 9)
+	})
+	bubble(t, func(t *testing.T, t0 time.Time) {
+		a, b := model("a", step{hang()}), model("b", slow(2*time.Second, "hello"))
+		a.candidate.Protocol = ninelives.OpenAIChat
+		h := healed(a, Fallback(b), preset(t, "interactive"))
+		req := ninelives.Prompt("hi")
+		req.Raw = &ninelives.Raw{Protocol: ninelives.OpenAIChat}
+		for range 9 {
+			equal(t, "shown", watch(t.Context(), h, req).text, "hello")
+		}
+		equal(t, "a asked", len(a.asked), 5)
+		equal(t, "took", time.Since(t0), 5*12*time.Second+4*2*time.Second)
+	})
 }
 
 func TestBothRacersFailAndTheCallGoesOn(t *testing.T) {

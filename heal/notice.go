@@ -61,7 +61,7 @@ func (c *call) announce(d Decision) {
 		n.Kind = ninelives.NoticeNudge
 	case ReasonContinue:
 		n.Kind = ninelives.NoticeContinue
-	case ReasonReturn:
+	case ReasonReturn, ReasonTurn:
 		n.Kind = ninelives.NoticeWait
 		n.Wait = d.Wait
 	case ReasonLeastBad:
@@ -77,7 +77,7 @@ func (c *call) announce(d Decision) {
 		c.notice(ninelives.Notice{Kind: ninelives.NoticeContinue, Attempt: n.Attempt, Candidate: to,
 			Text: "what was delivered stays, and is gone on with"})
 	}
-	if d.Wait > 0 && d.Reason != ReasonReturn {
+	if d.Wait > 0 && d.Reason != ReasonReturn && d.Reason != ReasonTurn {
 		c.notice(ninelives.Notice{Kind: ninelives.NoticeWait, Attempt: n.Attempt, Candidate: to, Wait: d.Wait,
 			Text: "waiting " + short(d.Wait)})
 	}
@@ -89,10 +89,18 @@ func (c *call) tellFault(t *take, gaveUp bool) {
 	name := c.links[t.index].name
 	c.notice(ninelives.Notice{Kind: ninelives.NoticeFault, Attempt: t.number, Candidate: name, Fault: t.fault,
 		Took: time.Since(t.began), Text: t.fault.Error()})
+	if gaveUp {
+		c.tellRest(t, t.fault)
+	}
+}
+
+// tellRest tells that the candidate of an attempt rests, if it does.
+func (c *call) tellRest(t *take, why *ninelives.Fault) {
+	name := c.links[t.index].name
 	s := &c.s.Candidates[t.index].Standing
-	if gaveUp && !s.Healthy() && s.Until.After(time.Now()) {
+	if !s.Healthy() && s.Until.After(time.Now()) {
 		wait := time.Until(s.Until)
-		c.notice(ninelives.Notice{Kind: ninelives.NoticeCooldown, Attempt: t.number, Candidate: name, Fault: t.fault,
+		c.notice(ninelives.Notice{Kind: ninelives.NoticeCooldown, Attempt: t.number, Candidate: name, Fault: why,
 			Wait: wait, Text: fmt.Sprintf("%s rests for %s", name, short(wait))})
 	}
 }

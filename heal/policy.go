@@ -80,6 +80,21 @@ func (p *Policy) Rule(class ninelives.Class) Rule {
 	return p.Rules[ninelives.ClassUnknown]
 }
 
+// rule is what is done for a fault. What a host answers that is nobody's answer (a
+// web page, a redirect) says nothing of the request, whatever its class: it is
+// treated as unknown.
+func (p *Policy) rule(f *ninelives.Fault) Rule {
+	if ofHost(f) {
+		return p.Rule(ninelives.ClassUnknown)
+	}
+	return p.Rule(f.Class)
+}
+
+// ofHost says that the form that is wrong is the host's and not the request's.
+func ofHost(f *ninelives.Fault) bool {
+	return f.Class == ninelives.ClassFormat && f.Scope == ninelives.ScopeHost
+}
+
 // Next says when another candidate may be asked.
 type Next string
 

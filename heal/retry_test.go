@@ -3,7 +3,9 @@ package heal
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -336,6 +338,57 @@ func TestARestThatHasLostItsReasonDoesNotKeepFromRetrying(t *testing.T) {
 	})
 }
 
+// Whatever a candidate rests for, and however it came to be asked all the same:
+// when it says itself how long to wait, it is asked again after just that.
+func TestWhoSaysWhenToAskAgainIsAskedThenWhateverItRestsFor(t *testing.T) {
+	p := DefaultPolicy()
+	p.Budget.Wait, p.Budget.Returns, p.HintJitter = 20*time.Second, 1, 0
+	hour := fault(ninelives.ClassRateLimit)
+	hour.RetryAfter = time.Hour
+	for _, tc := range []struct {
+		name  string
+		first *ninelives.Fault // why the first of the chain rests; nil if there is but one
+		rests *ninelives.Fault
+		want  []time.Duration // when it is asked
+	}{
+		{"alone, for a guess", nil, fault(ninelives.ClassRateLimit), []time.Duration{0, time.Second}},
+		{"alone, for what it said before", nil, hour, []time.Duration{0, time.Second}},
+		{"alone, for what time does not heal", nil, fault(ninelives.ClassModelNotFound), []time.Duration{0, time.Second}},
+		{"after the first was waited for in vain", fault(ninelives.ClassUnknown), fault(ninelives.ClassRateLimit), []time.Duration{15 * time.Second, 16 * time.Second}},
+		{"as a probe that was waited for", fault(ninelives.ClassModelNotFound), fault(ninelives.ClassOverloaded), []time.Duration{7500 * time.Millisecond, 8500 * time.Millisecond}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, t0 time.Time) {
+				m := model("it", hinted(ninelives.ClassRateLimit, time.Second), says("hello"))
+				h := New(m, With(p))
+				if tc.first != nil {
+					first := model("first", fails(tc.first.Class))
+					h = New(first, Fallback(m), With(p))
+					giveUp(t, h, first, tc.first)
+				}
+				giveUp(t, h, m, tc.rests)
+				s := ask(t, h)
+				equal(t, "text", s.text, "hello")
+				var asked []time.Duration
+				for _, at := range m.asked {
+					asked = append(asked, at.Sub(t0))
+				}
+				equal(t, "asked", asked, tc.want)
+			})
+		})
+	}
+}
+
+// giveUp rests a candidate as an earlier call has that gave it up for the fault.
+func giveUp(t *testing.T, h *Healed, m *scripted, f *ninelives.Fault) {
+	t.Helper()
+	leave, err := h.Health().Enter(t.Context(), m.candidate, time.Now(), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leave(Verdict{Kind: VerdictFailed, Fault: f, GaveUp: true, Now: time.Now()})
+}
+
 // A caller that hears nothing meanwhile can bound how often its call waits for
 // somebody to come back.
 func TestReturnsAreWaitedForAsOftenAsThePolicySays(t *testing.T) {
@@ -371,6 +424,43 @@ func TestWhoWasNotAskedIsTriedBeforeWhoHasJustFailed(t *testing.T) {
 		}
 		if r := ask(t, h); r.err != nil || r.resp.Text() != "hello" {
 			t.Errorf("got %v, %v", r.resp, r.err)
+		}
+	})
+}
+
+// Calls that are refused together come back one after the other: the budget
+// spreads their retries, and refuses nobody who could be answered.
+func TestAHerdIsAnsweredInTurns(t *testing.T) {
+	bubble(t, func(t *testing.T, t0 time.Time) {
+		const herd = 40
+		steps := make([]step, herd)
+		for i := range steps {
+			steps[i] = fails(ninelives.ClassRateLimit)
+		}
+		a := model("a", append(steps, slow(time.Second, "hello"))...)
+		p := DefaultPolicy()
+		p.Budget.Wait = 20 * time.Second
+		h := New(a, With(p))
+		var all sync.WaitGroup
+		for range herd {
+			all.Go(func() {
+				if s := ask(t, h); s.err != nil || s.text != "hello" {
+					t.Errorf("%q, %v", s.text, s.err)
+				}
+			})
+		}
+		all.Wait()
+		at := a.since(t0)[herd:]
+		equal(t, "each is asked for twice", len(at), herd)
+		slices.Sort(at)
+		for i := range at {
+			// Eight are a fifth of the calls, and three more may be under way.
+			if last := i + 8 + 3; last < herd && at[last]-at[i] < time.Second {
+				t.Errorf("%d retries within %s", last-i, at[last]-at[i])
+			}
+		}
+		if end := time.Since(t0); end > 20*time.Second {
+			t.Errorf("it took %s", end)
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package heal
 
 import (
+	"cmp"
 	"math"
 	"time"
 
@@ -171,6 +172,23 @@ func (d *decider) pause(f *ninelives.Fault, rule Rule, n int) (wait time.Duratio
 	}
 	return wait, true
 }
+
+// turn is how long a retry waits before it looks again whether its candidate's
+// retry budget has room, and whether it may: for as long as a single wait may be,
+// or a place is queued for. So those who were refused together come back one after
+// the other, and nobody is refused who could be answered.
+func (d *decider) turn(a *Attempt, wait time.Duration) (time.Duration, bool) {
+	waited := d.s.Now.Sub(a.Ended)
+	if waited > 0 && d.hint(a.Fault) > 0 {
+		wait = max(d.hint(a.Fault)-waited, d.p.Backoff.wait(0, d.s.Draw))
+	}
+	wait = max(wait, shortestTurn)
+	most := cmp.Or(d.p.Budget.Wait, d.p.Limit.Wait)
+	return wait, waited < most && (d.s.Deadline.IsZero() || d.s.Now.Add(wait).Before(d.s.Deadline))
+}
+
+// shortestTurn keeps the retries that wait from looking all the time.
+const shortestTurn = 50 * time.Millisecond
 
 // fits says that a wait ends before the deadline and is no longer than one may be.
 func (d *decider) fits(wait time.Duration) bool {

@@ -156,6 +156,29 @@ func TestFormatFaultMovesOnOnceAndOnlyToAnotherProvider(t *testing.T) {
 	})
 }
 
+// A web page in place of an answer is no complaint about the request, though it
+// is one of form: anybody else is asked, also one that rests, and the host is left
+// alone for a while.
+func TestWhatAHostAnswersInPlaceOfAProviderIsNoFaultOfTheRequest(t *testing.T) {
+	page := fault(ninelives.ClassFormat)
+	page.Scope, page.Status, page.Final = ninelives.ScopeHost, 200, true
+	bubble(t, func(t *testing.T, t0 time.Time) {
+		a, sister := model("a", with(page)), model("a", says("hello"))
+		sister.candidate.Model, sister.candidate.Key, sister.candidate.Host = "m2", "another", "elsewhere.test"
+		h := healed(a, Fallback(sister))
+		giveUp(t, h, sister, fault(ninelives.ClassAuth))
+		equal(t, "text", ask(t, h).text, "hello")
+		equal(t, "text of the next call", ask(t, h).text, "hello")
+		equal(t, "asked", []int{len(a.asked), len(sister.asked)}, []int{1, 2})
+		equal(t, "after", time.Since(t0), 0)
+	})
+	bubble(t, func(t *testing.T, t0 time.Time) {
+		s := ask(t, healed(model("a", with(page))))
+		var e *Exhausted
+		equal(t, "told as exhausted", errors.As(s.err, &e), true)
+	})
+}
+
 func TestRepairIsMadeOncePerComplaintAndLearnt(t *testing.T) {
 	bubble(t, func(t *testing.T, t0 time.Time) {
 		temperature := ninelives.Repair{Name: "drop_parameter", Param: "temperature"}

@@ -289,6 +289,7 @@ func (a *attempt) readStream(resp *http.Response, in *body) (*ninelives.Response
 	decoder := a.codec.decoder(a.options)
 	emit := a.pass // once: a method value is allocated
 	var cause *ninelives.Fault
+	failed := false // after the end of the answer, which stands
 	for decoder.State() != wire.Closed && !a.left {
 		open := decoder.State() == wire.Open
 		if open && a.ctx.Err() != nil {
@@ -316,21 +317,28 @@ func (a *attempt) readStream(resp *http.Response, in *body) (*ninelives.Response
 			a.watch.finished()
 		}
 		if events != nil && !a.left {
-			a.relayEvent(events.Raw(), decoder.State() != wire.Open, events.More())
+			raw := events.Raw()
+			if !open && belated(frame) {
+				failed = true
+				continue
+			}
+			a.relayEvent(raw, decoder.State() != wire.Open, events.More())
 		}
 	}
 	a.relayDue(false)
-	if events != nil && !a.left && cause == nil && decoder.State() != wire.Open {
-		a.relay(events.Rest(), true, false)
+	if events != nil && !a.left && decoder.State() != wire.Open {
+		if cause == nil {
+			a.relay(inTime(events.Rest()), true, false)
+		}
 		if !a.left && decoder.State() != wire.Closed && !a.gap.open {
-			a.frame.Data, a.frame.Events, a.frame.End, a.frame.More, a.frame.Unclosed = nil, 0, true, false, true
+			a.frame.Data, a.frame.Events, a.frame.End, a.frame.More, a.frame.Unclosed, a.frame.Broken = nil, 0, true, false, true, failed || cause != nil
 			if !a.yield(&a.frame, nil) {
 				a.left = true
 			}
 		}
 		if !a.left && decoder.State() == wire.Closed {
 			a.watch.end()
-			a.relay(in.settle(func() { a.cancel(nil) }), true, false)
+			a.relay(inTime(in.settle(func() { a.cancel(nil) })), true, false)
 		}
 	}
 	if a.left {

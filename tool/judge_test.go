@@ -304,9 +304,9 @@ func TestCommandsThatWouldGrowForEverAreJudgedInLittleTime(t *testing.T) {
 		`for a in {1..60}; do for b in {1..60}; do for c in {1..60}; do echo $a$b$c; done; done; done`, `f() { f; f; f; f; }; f`, `x=$(printf '%s' {1..999}); y=${x//1/$x}; z=${y//1/$y}; echo ${z//1/$z}`,
 		strings.Repeat("echo a;", 20000), strings.Repeat("(", 5000) + "ls" + strings.Repeat(")", 5000), strings.Repeat("$(", 500) + "ls" + strings.Repeat(")", 500), strings.Repeat("{", 1000),
 	} {
-		began := time.Now()
+		began := worked(t)
 		modal(ModeFull, ProfileTrusted).Judge(runCommand, execute(command))
-		if took := time.Since(began); took > 5*time.Second {
+		if took := worked(t) - began; took > 5*time.Second {
 			t.Errorf("%.60s took %s", command, took)
 		}
 	}

@@ -3,6 +3,8 @@ package tool
 import (
 	"fmt"
 	"os"
+	"os/signal"
+	"syscall"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -18,6 +20,13 @@ func TestMain(m *testing.M) {
 			os.Exit(Supervise(os.Args[2:]))
 		case "__agent":
 			os.Exit(agentThatIsKilled(os.Args[2:]))
+		}
+	}
+	// In the background of a script Ctrl-C is ignored, and so it would be by
+	// everything that is started here.
+	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGHUP} {
+		if signal.Ignored(s) {
+			signal.Notify(make(chan os.Signal, 1), s)
 		}
 	}
 	code := m.Run()

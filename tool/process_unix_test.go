@@ -11,7 +11,19 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
+
+// worked is the time that this process has had a processor: what others do on
+// the machine does not count.
+func worked(t *testing.T) time.Duration {
+	t.Helper()
+	var use syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &use); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(use.Utime.Nano() + use.Stime.Nano())
+}
 
 // another runs a test of this package in a process of its own.
 func another(t *testing.T, test, dir string) *exec.Cmd {

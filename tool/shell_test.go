@@ -77,8 +77,25 @@ func (h *harness) run(ctx context.Context, args commandArguments) Result {
 	return tool.Run(ctx, call)
 }
 
+// timedOut runs a command that says a word and does not end. Where a second is
+// too short for it to come so far, it is given more; the limit in seconds is
+// that of the run that did.
+func (h *harness) timedOut(command, word string) (r Result, limit int) {
+	h.t.Helper()
+	for limit = 1; limit <= 64; limit *= 2 {
+		if r = h.run(h.t.Context(), commandArguments{Command: command, Timeout: limit}); strings.Contains(r.Text(), word) {
+			return r, limit
+		}
+	}
+	h.t.Fatalf("it did not say %q: %q", word, r.Text())
+	return r, limit
+}
+
 func (h *harness) terminal(args terminalArguments) Result {
 	h.t.Helper()
+	if args.WaitFor != "" && args.Timeout == 0 {
+		args.Timeout = 60 // what is waited for comes
+	}
 	tool, call := h.call(1, args)
 	return tool.Run(h.t.Context(), call)
 }
@@ -188,14 +205,13 @@ func alive(word string) []int {
 }
 
 // gone waits until no process has the word any more. It fails after a time in
-// which every kill has long been done.
+// which every kill has long been done, on a busy machine too.
 func gone(t *testing.T, word string) {
 	t.Helper()
-	for range 200 {
+	for late := time.Now().Add(time.Minute); time.Now().Before(late); time.Sleep(25 * time.Millisecond) {
 		if len(alive(word)) == 0 {
 			return
 		}
-		time.Sleep(25 * time.Millisecond)
 	}
 	t.Errorf("processes are left: %v", alive(word))
 	for _, pid := range alive(word) {
@@ -228,8 +244,8 @@ func TestATimeoutStopsAllThatACommandStartedAndKeepsItsOutput(t *testing.T) {
 	needSetsid(t)
 	h := shellOf(t, nil)
 	word := "61001." + strconv.Itoa(os.Getpid())
-	r := h.run(t.Context(), commandArguments{Command: escapees(word) + "echo so far; sleep " + word, Timeout: 1})
-	if !r.IsError || !strings.Contains(r.Text(), "the command was stopped: it had not ended after 1s (timeout)") || !strings.Contains(r.Text(), "so far\n") {
+	r, limit := h.timedOut(escapees(word)+"echo so far; sleep "+word, "so far\n")
+	if !r.IsError || !strings.Contains(r.Text(), fmt.Sprintf("the command was stopped: it had not ended after %s (timeout)", time.Duration(limit)*time.Second)) {
 		t.Errorf("%q", r.Text())
 	}
 	if left := alive(word); len(left) != 0 { // at once: Run has waited for it
@@ -262,8 +278,7 @@ func TestWithoutASupervisorAStoppedCommandTakesItsGroupWithIt(t *testing.T) {
 	t.Parallel()
 	h := shellOf(t, unsupervised)
 	word := "61003." + strconv.Itoa(os.Getpid())
-	r := h.run(t.Context(), commandArguments{Command: "sleep " + word + " & echo so far; trap '' TERM; sleep " + word, Timeout: 1})
-	if !r.IsError || !strings.Contains(r.Text(), "so far\n") {
+	if r, _ := h.timedOut("sleep "+word+" & trap '' TERM; echo so far; sleep "+word, "so far\n"); !r.IsError {
 		t.Errorf("%q", r.Text())
 	}
 	gone(t, word)
@@ -287,8 +302,14 @@ func TestClosingTheShellStopsEverything(t *testing.T) {
 	t.Parallel()
 	bothWays(t, func(t *testing.T, h *harness) {
 		word := "61005." + strconv.Itoa(os.Getpid())
-		if r := h.run(t.Context(), commandArguments{Command: "echo up; sleep " + word, Background: true}); r.IsError || !strings.Contains(r.Text(), "Started job-1") || !strings.Contains(r.Text(), "up\n[job-1: running]") {
+		r := h.run(t.Context(), commandArguments{Command: "echo up; sleep " + word, Background: true})
+		if r.IsError || !strings.HasPrefix(r.Text(), "Started job-1") {
 			t.Errorf("%q", r.Text())
+		}
+		if !strings.Contains(r.Text(), "up\n[job-1: running]") { // it may be slow, and is heard of later
+			if r = h.terminal(terminalArguments{Action: "read", ID: "job-1", WaitFor: "up"}); r.Text() != "up\n[job-1: running]" {
+				t.Errorf("%q", r.Text())
+			}
 		}
 		done := make(chan Result, 1)
 		begun := make(chan bool, 1)

@@ -135,6 +135,10 @@ func describe(err error) string {
 		return ""
 	}
 	if errors.Is(err, context.Canceled) && !errors.Is(err, errReaderGone) {
+		var unkept *unkeptError
+		if errors.As(err, &unkept) {
+			return "stopped; " + oneLine(unkept.Error())
+		}
 		return "stopped"
 	}
 	text := strings.TrimPrefix(strings.TrimSpace(err.Error()), "provider: ")

@@ -157,17 +157,23 @@ func (k *kept) note(ctx context.Context, id string, n ninelives.Notice) {
 	}
 }
 
-// end records the end, even of a call that was stopped. Its error says that
-// the call may not be there to be taken up.
+// unkeptError says that a call may not be there to be taken up.
+type unkeptError struct{ err error }
+
+func (e *unkeptError) Error() string { return e.err.Error() }
+func (e *unkeptError) Unwrap() error { return e.err }
+
+// end records the end, even of a call that was stopped. Its error is an
+// unkeptError.
 func (k *kept) end(id string, o journal.Outcome) error {
 	if id == "" {
 		return nil
 	}
 	if err := k.j.End(context.Background(), id, o); err != nil {
-		return fmt.Errorf("the end of the call is not kept: %w", err)
+		return &unkeptError{fmt.Errorf("the end of the call is not kept: %w", err)}
 	}
 	if err := k.removed(); err != nil {
-		return fmt.Errorf("the %s is not kept: %w", k.what, err)
+		return &unkeptError{fmt.Errorf("the %s is not kept: %w", k.what, err)}
 	}
 	return nil
 }

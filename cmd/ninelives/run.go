@@ -160,6 +160,8 @@ func (r *running) carryOut(ctx context.Context, kept *kept, out result, task nin
 			return out
 		}
 	}
+	// There is one turn: a tool that comes after its first request comes too late.
+	r.work.settled = r.start.Add(cmp.Or(r.work.choice.deadline.Duration, time.Hour))
 	shop, err := r.work.open(ctx, r.process, kept, func(s *agent.Settings) {
 		if r.maxTurns > 0 {
 			s.Iterations = r.maxTurns

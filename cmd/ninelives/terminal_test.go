@@ -28,13 +28,15 @@ type desk struct {
 	*tmuxtest.Pane
 	t   *testing.T
 	sim *chaos.Server
+	dam *dam
 }
 
 // newDesk starts the simulator with a file of scenarios, and a terminal.
 func newDesk(t *testing.T, w, h int, scenarios string, env ...string) *desk {
 	t.Helper()
 	sim := simulate(t, scenarios)
-	d := &desk{tmuxtest.New(t, w, h, append(providers(sim), env...)...), t, sim}
+	dam := newDam(t, sim)
+	d := &desk{tmuxtest.New(t, w, h, append(providers(dam.url), env...)...), t, sim, dam}
 	d.file(".git/HEAD", "ref: refs/heads/main\n")
 	return d
 }
@@ -51,8 +53,8 @@ func simulate(t *testing.T, scenarios string) *chaos.Server {
 }
 
 // providers are the variables that lead to the simulator and nowhere else.
-func providers(sim *chaos.Server) []string {
-	return []string{"OPENAI_API_KEY=k", "OPENAI_BASE_URL=" + sim.URL() + "/v1", "NINELIVES_LOCAL=off"}
+func providers(url string) []string {
+	return []string{"OPENAI_API_KEY=k", "OPENAI_BASE_URL=" + url + "/v1", "NINELIVES_LOCAL=off"}
 }
 
 // file writes a file of the workspace.
@@ -87,11 +89,17 @@ func (d *desk) open(command string) {
 func (d *desk) quit() string {
 	d.t.Helper()
 	d.Send("/quit")
-	m := regexp.MustCompile(`\ngo on with: ninelives resume (\S+)\nexit=0\n\$$`).FindStringSubmatch(d.Wait("exit="))
-	if m == nil {
-		d.t.Fatalf("the program ended with\n%s", d.Screen())
-	}
-	return m[1]
+	last := regexp.MustCompile(`\ngo on with: ninelives resume (\S+)\nexit=0\n\$$`)
+	return last.FindStringSubmatch(d.Until("its last line and a prompt", last.MatchString))[1]
+}
+
+// twice presses a key of which the second one counts, in time: not before what
+// the first of an earlier pair said has gone, and both at once.
+func (d *desk) twice(key, said string) {
+	d.t.Helper()
+	d.Wait(said)
+	d.Gone(said)
+	d.Press(key, key)
 }
 
 // status waits for a last line of the screen.
@@ -150,8 +158,6 @@ func TestTerminalATaskIsStreamedApprovedShownAndTakenBack(t *testing.T) {
     steps:
       - reasoning: First the file, then the rest.
         text: "# Plan\n\n- **one** file\n- `+"`two`"+` lines\n\nLater words come at last."
-        after: 16
-        pause: 1s
         calls: [{name: write_file, arguments: '{"path":"a.txt","content":"hello\nworld\n"}'}]
       - calls: [{name: edit_file, arguments: '{"path":"a.txt","old_string":"world","new_string":"there"}'}]
         insist: true
@@ -159,11 +165,13 @@ func TestTerminalATaskIsStreamedApprovedShownAndTakenBack(t *testing.T) {
 `)
 	d.open("ninelives --model openai/gpt-5.4")
 	d.Want("  asking openai/gpt-5.4\n" + line80 + "\n›\nopenai/gpt-5.4 · ask · main")
+	more := d.dam.hold("words")
 	d.Send("write it")
 	s := d.Wait("• one file", "Esc interrupts") // Markdown, while it comes
 	if strings.Contains(s, "at last") || strings.Contains(s, "**") {
 		t.Errorf("while it is streamed the screen is\n%s", s)
 	}
+	more()
 
 	d.Wait("[y] once")
 	d.wantFile("a.txt", "")
@@ -229,17 +237,19 @@ func TestTerminalADiscardedAttemptVanishesAndAWaitIsExplained(t *testing.T) {
 	d := newDesk(t, 80, 24, `
   - name: gpt-5.4
     steps:
-      - {error: rate_limit, hint: seconds, wait: 2s}
-      - {text: "This half answer will vanish, as no end of it came.", after: 6, pause: 1s, end: cut}
+      - {error: rate_limit, hint: seconds, wait: 5s}
+      - {text: "This half answer will vanish, as no end of it came.", after: 6, end: cut}
       - {reasoning: Once more., text: The whole answer.}
 `)
 	d.open("ninelives --model openai/gpt-5.4")
+	more := d.dam.hold("vanish")
 	d.Send("hello")
 	s := d.Wait("rate limited by openai, again in ")
-	if !regexp.MustCompile(`\n\S rate limited by openai, again in [123]s \(attempt 2\) · \ds · Esc interrupts\n`).MatchString(s) {
+	if !regexp.MustCompile(`\n\S rate limited by openai, again in [1-6]s \(attempt 2\) · \ds · Esc interrupts\n`).MatchString(s) {
 		t.Errorf("the wait is told as\n%s", s)
 	}
 	d.Wait("This half answer", "answering")
+	more()
 	d.Gone("This half answer")
 	d.Wait("The whole answer.\n" + line80)
 	if s := d.Scrollback(); strings.Contains(s, "half answer") || strings.Contains(s, "rate limited by") || strings.Count(s, "The whole answer.") != 1 {
@@ -327,8 +337,7 @@ func TestTerminalKeysStopClearRewindAndQuit(t *testing.T) {
 	d.Gone("half typed")
 
 	d.Press("Escape")
-	d.Wait("Esc again goes back to an earlier message")
-	d.Press("Escape")
+	d.twice("Escape", "Esc again goes back to an earlier message")
 	d.Wait("Back to before which message?\n› begin  turn 1")
 	d.Press("Enter")
 	d.Wait("the model has forgotten everything from turn 1 on", line80+"\n› begin\n")
@@ -350,8 +359,7 @@ func TestTerminalKeysStopClearRewindAndQuit(t *testing.T) {
 	d.Gone("Esc again does not wait")
 	d.Press("Left") // what is not the next key is not the second
 	d.Press("C-c")
-	d.Wait("Ctrl-C again quits")
-	d.Press("C-c")
+	d.twice("C-c", "Ctrl-C again quits")
 	d.Wait("go on with: ninelives resume ", "exit=0\n$")
 	d.Cooked()
 }
@@ -440,7 +448,7 @@ func TestTerminalAKilledTurnIsShownAsFailedAndGoneOnWith(t *testing.T) {
 		if strings.Contains(kept, "unsent words") {
 			break
 		}
-		if time.Since(began) > 20*time.Second {
+		if time.Since(began) > time.Minute {
 			t.Fatalf("what was typed is not kept: %q", names)
 		}
 	}
@@ -505,6 +513,10 @@ func TestTerminalServersOfTheModelContextProtocol(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.open("ninelives --model openai/gpt-5.4")
+	for asked := 1; !strings.Contains(d.Scrollback(), "math: ready, 1 tool\n"); asked++ {
+		d.Send("/mcp")
+		d.Until("how the servers are", func(string) bool { return strings.Count(d.Scrollback(), "gone: failed, ") >= asked })
+	}
 	d.Send("add")
 	d.Wait("? Allow math__add?", "[y] once")
 	d.Type("y")
@@ -543,15 +555,15 @@ func TestTerminalOfFortyColumnsWithoutColorIsResizedInAnAnswer(t *testing.T) {
   - name: gpt-5.4
     steps:
       - text: "The first paragraph is somewhat longer than forty columns are.\n\nThe second one comes when the terminal is wider, and is longer than forty as well."
-        after: 14
-        pause: 1500ms
 `, "NO_COLOR=1")
 	d.open("ninelives --model openai/gpt-5.4")
 	d.Want("  asking openai/gpt-5.4\n›\nopenai/gpt-5.4 · ask · main")
+	more := d.dam.hold("second")
 	d.Send("talk")
 	d.Wait("The first paragraph is somewhat longer\nthan forty columns are.\n")
 	d.Resize(80, 24)
 	d.Wait("The first paragraph is somewhat longer than forty columns are.\n", "answering")
+	more()
 	d.Wait("The first paragraph is somewhat longer than forty columns are.\n\n" +
 		"The second one comes when the terminal is wider, and is longer than forty as\nwell.\n" + line80)
 	if s := d.Colored(); strings.Contains(s, "\x1b") {
@@ -600,7 +612,7 @@ func TestTerminalThatAnswersNothingAsOverSSH(t *testing.T) {
 	}
 	cmd := exec.Command(program, "--model", "openai/gpt-5.4")
 	cmd.Dir = t.TempDir()
-	cmd.Env = append(providers(sim), "HOME="+t.TempDir(), "PATH="+os.Getenv("PATH"), "TERM=xterm", "LC_ALL=C.UTF-8", "SSH_TTY=/dev/pts/9", "SSH_CONNECTION=192.0.2.1 5 192.0.2.2 22")
+	cmd.Env = append(providers(sim.URL()), "HOME="+t.TempDir(), "PATH="+os.Getenv("PATH"), "TERM=xterm", "LC_ALL=C.UTF-8", "SSH_TTY=/dev/pts/9", "SSH_CONNECTION=192.0.2.1 5 192.0.2.2 22")
 	tty, err := pty.StartWithSize(cmd, &pty.Winsize{Cols: 80, Rows: 24})
 	if err != nil {
 		t.Skipf("needs a pseudo terminal: %v", err)

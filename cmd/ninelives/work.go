@@ -31,6 +31,9 @@ type work struct {
 	servers []mcp.Server
 	// remember: the command lasts long enough for sessions to become idle.
 	remember bool
+	// settled is when servers of tools are no longer waited for; zero: what they
+	// have comes to a later turn.
+	settled time.Time
 }
 
 // flags adds the flags that every command with an agent has.
@@ -136,15 +139,20 @@ func (w *work) open(ctx context.Context, p *process, kept *kept, tune func(*agen
 	if w.choice.deadline.Duration > 0 {
 		s.settings.Deadline = w.choice.deadline.Duration
 	}
+	tools, restorer, outputs, err := s.tools(ctx, kept, conf)
+	if err != nil {
+		return nil, err
+	}
+	if s.servers != nil && !w.settled.IsZero() {
+		ctx, cancel := context.WithDeadline(ctx, w.settled)
+		s.servers.Settle(ctx)
+		cancel()
+	}
 	if tune != nil {
 		tune(&s.settings)
 	}
 	if free := s.chain.unpriced(); s.settings.Guard.Cost > 0 && len(free) > 0 {
 		s.warnings = append(s.warnings, "the limit of cost does not hold for "+few(free, ", ")+": no price is known (give it one as price in the configuration)")
-	}
-	tools, restorer, outputs, err := s.tools(ctx, kept, conf)
-	if err != nil {
-		return nil, err
 	}
 	if err := s.checkRules(tools, len(s.settings.Permissions.Rules)-len(rules)); err != nil {
 		return nil, err

@@ -88,6 +88,13 @@ func TestRecordingsReachClientsOfEveryProtocol(t *testing.T) {
 				}
 				for _, streamed := range []bool{true, false} {
 					heard, err := askAs(client, tongue, streamed)
+					if why := unsaid(ex); why != "" { // an empty answer would not say why
+						if err == nil || !strings.Contains(err.Error(), "status 400") || !strings.Contains(err.Error(), why) {
+							t.Errorf("%s for %s (streamed %v): %v, which does not say %s", ex.Name, tongue.name, streamed, err, why)
+						}
+						compared++
+						continue
+					}
 					if err != nil {
 						t.Errorf("%s for %s (streamed %v): %v", ex.Name, tongue.name, streamed, err)
 						continue
@@ -105,6 +112,18 @@ func TestRecordingsReachClientsOfEveryProtocol(t *testing.T) {
 		t.Error("nothing was compared")
 	}
 	t.Logf("%d translated answers compared, %d recordings left out", compared, left)
+}
+
+// unsaid is the reason of an answer that a filter has left nothing of.
+func unsaid(ex wiretest.Exchange) string {
+	e := ex.Expect
+	switch {
+	case e.BlockReason != nil:
+		return *e.BlockReason
+	case finishOf(ex) == ninelives.FinishContentFilter && e.Text == "" && (e.Refusal == nil || *e.Refusal == "") && len(e.ToolCalls) == 0:
+		return *e.FinishRaw
+	}
+	return ""
 }
 
 // askAs asks the gateway in a protocol and reads the answer as its client does.

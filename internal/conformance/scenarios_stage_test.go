@@ -3,6 +3,7 @@ package conformance_test
 import (
 	"cmp"
 	"context"
+	"net/http"
 	"reflect"
 	"slices"
 	"strings"
@@ -41,6 +42,8 @@ type script struct {
 	policy func(*heal.Policy)
 	// alone leaves the fallback out.
 	alone bool
+	// spoil, if set, comes between the primary and its clients.
+	spoil func(http.Handler) http.Handler
 	// describe changes what is known of both candidates.
 	describe func(*ninelives.Capabilities)
 	options  []heal.Option
@@ -86,8 +89,8 @@ func playIn(t *testing.T, p ninelives.Protocol, s script, test func(*stage)) {
 // set starts the two providers of a script and gives the policy to heal by.
 func (s *stage) set(sc script) (policy heal.Policy, first, second ninelives.Model) {
 	s.Helper()
-	first = s.open(&s.primary, s.protocol, "primary", sc.primaryModel, sc.primary, sc.describe)
-	second = s.open(&s.fallback, s.protocol, "fallback", sc.fallbackModel, sc.fallback, sc.describe)
+	first = s.open(&s.primary, s.protocol, "primary", sc.primaryModel, sc.primary, sc.describe, sc.spoil)
+	second = s.open(&s.fallback, s.protocol, "fallback", sc.fallbackModel, sc.fallback, sc.describe, nil)
 	s.names = [2]string{first.Name(), second.Name()}
 	policy, err := heal.Preset(cmp.Or(sc.preset, "interactive"))
 	if err != nil {
@@ -100,7 +103,7 @@ func (s *stage) set(sc script) (policy heal.Policy, first, second ninelives.Mode
 }
 
 // open starts a provider and opens its model.
-func (s *stage) open(srv **chaos.Server, p ninelives.Protocol, name, model string, steps []chaos.Step, describe func(*ninelives.Capabilities)) ninelives.Model {
+func (s *stage) open(srv **chaos.Server, p ninelives.Protocol, name, model string, steps []chaos.Step, describe func(*ninelives.Capabilities), spoil func(http.Handler) http.Handler) ninelives.Model {
 	s.Helper()
 	if model == "" {
 		model = "ok"
@@ -120,8 +123,16 @@ func (s *stage) open(srv **chaos.Server, p ninelives.Protocol, name, model strin
 	if describe == nil {
 		describe = func(*ninelives.Capabilities) {}
 	}
+	dial := (*srv).Dial
+	if spoil != nil {
+		listener := newPipes()
+		apart := &http.Server{Handler: spoil(*srv)}
+		go func() { _ = apart.Serve(listener) }()
+		s.Cleanup(func() { _ = apart.Close() })
+		dial = listener.dial
+	}
 	m, err := provider.Open(model, provider.Provider(name), provider.BaseURL("http://"+name+".sim/v1"), provider.Protocol(p),
-		provider.Dial((*srv).Dial), provider.Key(provider.NewSecret("sk-not-for-anyone")), provider.Capabilities(describe))
+		provider.Dial(dial), provider.Key(provider.NewSecret("sk-not-for-anyone")), provider.Capabilities(describe))
 	if err != nil {
 		s.Fatal(err)
 	}

@@ -24,7 +24,7 @@ type Pane struct {
 }
 
 // patience bounds how long a screen is waited for.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // New starts a terminal of a size. The shell has no variables but a few usual
 // ones and those of env ("NAME=value"). Without tmux the test is skipped. It

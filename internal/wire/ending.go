@@ -42,6 +42,14 @@ func Ending(r *ninelives.Response, o DecodeOptions) ninelives.FinishReason {
 	return r.Finish
 }
 
+// Counted says that a usage holds counts of a provider. In an answer that several
+// attempts have given together nothing is called reported that not all of them
+// did; what some of them told is in it all the same, and is what a client gets
+// that has asked for it.
+func Counted(u ninelives.Usage) bool {
+	return u.Reported != 0 || !u.Estimated && u.TotalInput()+u.TotalOutput() > 0
+}
+
 // windowExceeded is the finish of a prompt that filled the window.
 const windowExceeded = "model_context_window_exceeded"
 

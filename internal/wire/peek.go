@@ -58,8 +58,9 @@ const maxNesting = 1000
 //
 // It sees that the body is one JSON object whose brackets and strings close,
 // not that every value in it is valid. A member that it reads and that comes
-// twice is refused: servers differ in which of the two they obey, and what is
-// sent on as it is must mean one thing to everybody.
+// twice is refused, and so is one that has its name but for capitals: servers
+// differ in which of the two they obey, and what is sent on as it is must mean
+// one thing to everybody.
 //
 // The error is a *ninelives.Fault of class format, in words for the client.
 func Peek(p ninelives.Protocol, body []byte) (Head, error) {
@@ -133,6 +134,9 @@ func (k *peeker) body() error {
 			return k.broken(i, "a colon")
 		}
 		from = skipSpace(b, i+1)
+		if err := k.capitals(name); err != nil {
+			return err
+		}
 		k.prompt = isPrompt(name)
 		to, err := k.pass(from)
 		if err != nil {
@@ -273,6 +277,25 @@ func isPrompt(name []byte) bool {
 	return false
 }
 
+// lowercase are the members that decide where a request goes and what it holds.
+// Servers written in Go read their names in any case.
+var lowercase = []string{"model", "stream", "messages", "input", "system", "instructions", "tools", "functions", "max_tokens",
+	"max_completion_tokens", "max_output_tokens", "n", "previous_response_id"}
+
+// capitals refuses a name that some servers take for that of a member that is
+// read here.
+func (k *peeker) capitals(name []byte) error {
+	if k.protocol == ninelives.Gemini || !bytes.ContainsFunc(name, func(r rune) bool { return r >= 'A' && r <= 'Z' || r >= 0x80 }) {
+		return nil
+	}
+	for _, meant := range lowercase {
+		if strings.EqualFold(string(name), meant) {
+			return peekFault("the member %q is written %q", name, meant)
+		}
+	}
+	return nil
+}
+
 // once refuses a member that comes again.
 func (k *peeker) once(name []byte) error {
 	for _, seen := range k.seen {
@@ -294,11 +317,11 @@ func (k *peeker) member(name []byte, from, to int) error {
 		if string(name) == "system" {
 			h.Billing = bytes.Contains(v[:min(len(v), 256)], []byte(billingHeader))
 		}
-		return nil
+		return k.once(name)
 	case string(name) == "tools" || string(name) == "functions":
 		h.Text += len(v)
 		k.declares = k.declares || !rawjson.Empty(v)
-		return nil
+		return k.once(name)
 	}
 	if k.protocol == ninelives.Gemini {
 		return k.gemini(name, v)
@@ -331,7 +354,6 @@ func (k *peeker) member(name []byte, from, to int) error {
 		}
 	case "tool_choice", "function_call":
 		k.forbids = rawjson.Is(v, "none") || rawjson.Is(rawjson.Get(v, "type"), "none")
-		return nil
 	case "previous_response_id":
 		h.PreviousID = rawjson.String(v)
 	case "store":

@@ -111,6 +111,8 @@ func TestPeekRefusesWhatIsNoRequest(t *testing.T) {
 		"", " ", "[]", "null", `"a"`, "{", `{"a"`, `{"a":`, `{"a":1`, `{"a":1,`, `{"a":1,}`, `{"a":"b`, `{"a":"b\"}`, `{"a":[}`, `{"a":[1}`, `{"a":{]}`,
 		`{"a":}`, `{"a" 1}`, `{a:1}`, `{"a":1 "b":2}`, `{} {}`, `{}x`, `{"a":1}]`, `{"a":x}`, deep(1001),
 		`{"model":"a","model":"b"}`, `{"model":"a","mod\u0065l":"b"}`, `{"stream":true,"stream":false}`,
+		`{"messages":[],"messages":[]}`, `{"tools":[],"tools":[]}`, `{"tool_choice":"none","tool_choice":"auto"}`,
+		`{"model":"a","Model":"b"}`, `{"MODEL":"b"}`, `{"\u017ftream":true}`, `{"Messages":[]}`, `{"Max_Tokens":5}`,
 	} {
 		_, err := wire.Peek(ninelives.OpenAIChat, []byte(body))
 		var fault *ninelives.Fault

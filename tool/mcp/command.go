@@ -82,8 +82,12 @@ func (s *server) overCommand() (sdk.Transport, func(), error) {
 		inW.Close()
 		c.stop(s.timing.leave)
 		outR.Close()
-		errR.Close()
+		// What it wrote last may not have been read yet, and says why it ended. Only
+		// what has left its group still holds the pipe open.
+		t := time.AfterFunc(s.timing.leave, func() { errR.Close() })
 		<-heard
+		t.Stop()
+		errR.Close()
 		close(released)
 	})
 	go func() { // what has left its group must not hold its pipes open

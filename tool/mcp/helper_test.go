@@ -39,7 +39,8 @@ func TestMain(m *testing.M) {
 func act(word string) {
 	switch word {
 	case "dies at start":
-		fmt.Fprintln(os.Stderr, "starting up\nconfig.toml: no such \x1b[31msetting\x1b[0m: speed")
+		// As much as the pipe holds: it has ended long before all of it is read.
+		fmt.Fprintln(os.Stderr, strings.Repeat("starting up\n", 5000)+"config.toml: no such \x1b[31msetting\x1b[0m: speed")
 		os.Exit(3)
 	case "hangs":
 		time.Sleep(time.Hour)

@@ -204,12 +204,14 @@ func TestAStaleConnectionIsReplacedWhenItIsIdle(t *testing.T) {
 			return
 		}
 		if r.Header.Get("X-Hold") == "" && r.ContentLength > 0 {
-			body := make([]byte, r.ContentLength)
-			n, _ := r.Body.Read(body)
+			body, err := io.ReadAll(r.Body)
+			if err != nil {
+				panic(http.ErrAbortHandler)
+			}
 			r.Body = http.NoBody
 			r2 := r.Clone(r.Context())
-			r2.Body = readCloser(body[:n])
-			if strings.Contains(string(body[:n]), "please wait") {
+			r2.Body = readCloser(body)
+			if strings.Contains(string(body), "please wait") {
 				held <- struct{}{}
 				<-answer
 			}

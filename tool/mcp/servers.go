@@ -166,6 +166,18 @@ func (s *Servers) Tools() []tool.Tool {
 	return out
 }
 
+// Settle waits until every server is connected or has failed once, or until
+// ctx ends: for who asks a model once, and not again when the tools are there.
+func (s *Servers) Settle(ctx context.Context) {
+	for _, one := range s.all {
+		select {
+		case <-one.settled:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 // Status tells how the servers are, sorted by name.
 func (s *Servers) Status() []Status {
 	var out []Status

@@ -174,15 +174,23 @@ func (s *scripted) play(ctx context.Context, text string, resumes bool) iter.Seq
 			say(agent.Called{Effect: agent.Effect{Call: "c1", Name: "edit_file", Result: ninelives.ToolResult{CallID: "c1", IsError: true,
 				Content: []ninelives.Part{ninelives.Text{Text: "Error: the user said no: " + d.Text}}}}})
 			answer("Then not.")
-		case "heal":
+		case "heal", "heal slowly":
 			model(ninelives.TextDelta{Attempt: 1, Text: "This half answer will vanish"})
 			f := &ninelives.Fault{Class: ninelives.ClassRateLimit, Status: 429, Candidate: "anthropic/claude", Message: "slow down"}
 			model(ninelives.Discard{Attempt: 1, Reason: f})
 			model(ninelives.Notice{Kind: ninelives.NoticeFault, Attempt: 1, Candidate: "anthropic/claude", Fault: f, Text: f.Error()})
-			model(ninelives.Notice{Kind: ninelives.NoticeWait, Attempt: 2, Candidate: "anthropic/claude", Wait: 2 * time.Second, Text: "waiting 2s"})
+			wait := 2 * time.Second
+			over := time.After(wait)
+			if said(text) == "heal slowly" { // until the user says something
+				wait, over = time.Minute, nil
+			}
+			model(ninelives.Notice{Kind: ninelives.NoticeWait, Attempt: 2, Candidate: "anthropic/claude", Wait: wait, Text: "waiting " + wait.String()})
 			select {
 			case <-ctx.Done():
-			case <-time.After(2 * time.Second):
+			case <-over:
+			case in := <-s.steered:
+				s.take(in.Number)
+				say(agent.Steered{Number: in.Number, Text: in.Message.Text()})
 			}
 			model(ninelives.Notice{Kind: ninelives.NoticeAttempt, Attempt: 2})
 			model(ninelives.TextDelta{Attempt: 2, Text: "The whole answer."})

@@ -72,11 +72,12 @@ sim/coder · ask · 12.3k (6% of 200k) · $0.042`)
 		t.Errorf("the diff has no colours: %q", colored)
 	}
 
-	p.Send("heal")
+	p.Send("heal slowly")
 	p.Wait("rate limited by anthropic, again in ")
 	p.Type("later")
 	p.Press("Tab")
 	p.Wait("▸ queued: later")
+	p.Send("go on")
 	p.Wait("You said: later")
 	if s := p.Scrollback(); strings.Contains(s, "This half answer will vanish") || strings.Contains(s, "rate limited by") || !strings.Contains(s, "The whole answer.") {
 		t.Errorf("the scrollback has\n%s", s)

@@ -321,7 +321,7 @@ func (e *encoder) usage(u ninelives.Usage) {
 		w.RawMember("usageMetadata", raw)
 		return
 	}
-	if u.Reported == 0 {
+	if !wire.Counted(u) {
 		return
 	}
 	w.Name("usageMetadata")

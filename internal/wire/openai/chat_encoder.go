@@ -168,7 +168,7 @@ func (e *ChatEncoder) done(dst []byte, r *ninelives.Response) []byte {
 	for i, c := range r.Choices {
 		dst = e.further(dst, i+1, c)
 	}
-	if e.o.Usage && (r.Usage.Reported != 0 || r.Usage.Extra.For(ninelives.OpenAIChat) != nil) {
+	if e.o.Usage && (wire.Counted(r.Usage) || r.Usage.Extra.For(ninelives.OpenAIChat) != nil) {
 		w := &e.w
 		w.B = w.B[:0]
 		w.Open('{')

@@ -88,7 +88,7 @@ func EncodeChatResponse(r *ninelives.Response) []byte {
 		w.choice(i+1, c.Message, c.Finish, c.Logprobs, c.Extra)
 	}
 	w.Close(']')
-	if r.Usage.Reported != 0 || r.Usage.Extra.For(ninelives.OpenAIChat) != nil {
+	if wire.Counted(r.Usage) || r.Usage.Extra.For(ninelives.OpenAIChat) != nil {
 		w.Name("usage")
 		chatWriteUsage(&w.Writer, r.Usage)
 	}

@@ -321,7 +321,7 @@ func (w *responsesWriter) usage(u ninelives.Usage) {
 		w.Raw(raw)
 		return
 	}
-	if u.Reported == 0 {
+	if !wire.Counted(u) {
 		w.RawString("null")
 		return
 	}
