@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,9 +30,12 @@ const pruneEvery = time.Hour
 
 // begin makes the call durable before anybody is asked.
 func (k *call) begin(ctx context.Context) error {
-	j := k.s.options.Journal
-	if j == nil || k.plan.Journal.Off {
+	j, err := k.s.options.Journal, k.s.options.NoJournal
+	if k.plan.Journal.Off || j == nil && err == nil && !k.plan.Journal.Refuse {
 		return nil
+	}
+	if j == nil {
+		return k.withoutJournal(cmp.Or(err, errNoJournal))
 	}
 	labels := map[string]string{labelRoute: k.way.Name}
 	if k.client.Name != "" {
@@ -46,14 +50,22 @@ func (k *call) begin(ctx context.Context) error {
 	case err == nil:
 		k.kept = id
 		k.truth.call = id
+		return nil
 	case ctx.Err() != nil:
 		return ctx.Err()
-	default:
-		k.s.metrics.journalFailed()
-		k.s.options.Log.Error("a call is not kept", "request_id", k.id, "error", err.Error())
-		if k.plan.Journal.Refuse {
-			return &refused{Trouble: troubleBusy, Text: "This gateway cannot write its journal and is told to answer nothing that it cannot keep. Its log says why.", Wait: 10 * time.Second}
-		}
+	}
+	return k.withoutJournal(err)
+}
+
+var errNoJournal = errors.New("the gateway was given no journal")
+
+// withoutJournal says that the call cannot be kept. The error is the client's, where
+// nothing is answered then.
+func (k *call) withoutJournal(err error) error {
+	k.s.metrics.journalFailed()
+	k.s.options.Log.Error("a call is not kept", "request_id", k.id, "error", err.Error())
+	if k.plan.Journal.Refuse {
+		return &refused{Trouble: troubleBusy, Text: "This gateway cannot write its journal and is told to answer nothing that it cannot keep. Its log says why.", Wait: 10 * time.Second}
 	}
 	return nil
 }

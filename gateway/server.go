@@ -19,8 +19,10 @@ import (
 
 // Options are what a gateway is given once, when it is made.
 type Options struct {
-	// Journal keeps every call; nil keeps none.
-	Journal *journal.Journal
+	// Journal keeps every call; nil keeps none. NoJournal is why there is none
+	// where calls are to be kept: then it is as if every write failed.
+	Journal   *journal.Journal
+	NoJournal error
 	// Log gets a line per call; nil means none.
 	Log *slog.Logger
 	// Tracer makes the spans; nil makes none.

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -27,6 +28,8 @@ type gate struct {
 	journal string
 	url     string
 	greeted string
+	through []string // the command that it is started by, if any
+	sim     *chaos.Server
 	process *exec.Cmd
 	client  *http.Client
 	ended   chan struct{}
@@ -49,23 +52,32 @@ func (g *gate) said() string {
 	return g.log.String()
 }
 
-// openGate starts a gateway whose only model is the simulator's; extra is
-// added to its configuration under gateway, and prepare, if set, comes before.
+// openGate starts a gateway whose models are the simulator's: one that takes
+// its time, which is asked for everything but "fast"; extra is added to its
+// configuration under gateway, and prepare, if set, comes before.
 func openGate(t *testing.T, extra string, prepare func(*gate), args ...string) *gate {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("a process of its own")
 	}
 	t.Parallel()
-	srv := chaos.New(chaos.Scenario{Name: "slow", Steps: []chaos.Step{{Interval: 20 * time.Millisecond}}})
+	return startGate(t, extra, prepare, args...)
+}
+
+// startGate is openGate for a test that has begun already.
+func startGate(t *testing.T, extra string, prepare func(*gate), args ...string) *gate {
+	t.Helper()
+	srv := chaos.New(chaos.Scenario{Name: "slow", Steps: []chaos.Step{{Interval: 20 * time.Millisecond}}}, chaos.Scenario{Name: "fast", Steps: []chaos.Step{{}}})
 	t.Cleanup(srv.Close)
 	dir := t.TempDir()
-	g := &gate{t: t, dir: dir, config: filepath.Join(dir, "gate.yaml"), journal: filepath.Join(dir, "kept", "journal.db"), client: &http.Client{Transport: &http.Transport{}}, ended: make(chan struct{})}
-	g.edit("model: one\nmodelPresets:\n  one: {provider: one, model: slow, base_url: \"" + srv.URL() + "/v1\", key: k, protocol: openai-chat}\ngateway:\n  listen: 127.0.0.1:0\n" + extra)
+	g := &gate{t: t, dir: dir, sim: srv, config: filepath.Join(dir, "gate.yaml"), journal: filepath.Join(dir, "kept", "journal.db"), client: &http.Client{Transport: &http.Transport{}}, ended: make(chan struct{})}
+	preset := "{provider: one, model: %s, base_url: \"" + srv.URL() + "/v1\", key: k, protocol: openai-chat}\n"
+	g.edit("model: one\nmodelPresets:\n  one: " + fmt.Sprintf(preset, "slow") + "  fast: " + fmt.Sprintf(preset, "fast") + "gateway:\n  listen: 127.0.0.1:0\n" + extra)
 	if prepare != nil {
 		prepare(g)
 	}
-	g.process = exec.Command("ninelives", append([]string{"serve", "--config", g.config}, args...)...)
+	line := append(append(g.through, "ninelives", "serve", "--config", g.config), args...)
+	g.process = exec.Command(line[0], line[1:]...)
 	g.process.Dir, g.process.Stderr = dir, g
 	g.process.Env = append(os.Environ(), "HOME="+dir, "XDG_CONFIG_HOME=", "XDG_STATE_HOME=", "NINELIVES_LOCAL=off", "NINELIVES_JOURNAL="+g.journal)
 	out, err := g.process.StdoutPipe()

@@ -188,14 +188,16 @@ func (v *serving) start(ctx context.Context, log *slog.Logger) (_ *started, err 
 	g.routes, g.keys = set.Routes, len(set.Keys) > 0
 
 	options := gateway.Options{Log: log, Version: buildVersion()}
-	if !set.Journal.Off {
+	if set.Journal.Off {
+		options.NoJournal = errors.New("it was switched off when the gateway started: start it again to keep calls")
+	} else {
 		kept := v.p.openSealed("call", around.JournalKey)
 		if kept.j == nil && set.Journal.Refuse {
 			return nil, kept.err
 		}
 		v.warnings = append(v.warnings, kept.warnings...)
 		closers = append(closers, kept.close)
-		options.Journal = kept.j
+		options.Journal, options.NoJournal = kept.j, kept.err
 	}
 	tracer, end := v.p.tracer(ctx, log)
 	closers = append(closers, end)
