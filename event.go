@@ -54,6 +54,8 @@ type Frame struct {
 	Attempt int
 	// Data is only valid until the consumer asks for the next event.
 	Data []byte
+	// Events is how many events of the stream Data holds; 0 where that is not known.
+	Events int
 	// End says that the answer stands from here on: the terminal marker is in
 	// this frame, or in one before it.
 	End bool

@@ -18,10 +18,12 @@ const atOnce = 1 << 20
 func (s *Server) read(w http.ResponseWriter, r *http.Request, limits Limits) (body []byte, forget func(), err error) {
 	var held int64
 	forget = func() { s.memory.Add(-held) }
-	tooLarge := &refused{Trouble: troubleTooLarge, Text: fmt.Sprintf("The request is larger than the %s that this gateway takes.", bytesOf(limits.Body))}
+	tooLarge := func() error {
+		return &refused{Trouble: troubleTooLarge, Text: fmt.Sprintf("The request is larger than the %s that this gateway takes.", bytesOf(limits.Body))}
+	}
 	size := r.ContentLength
 	if size > limits.Body {
-		return nil, forget, tooLarge
+		return nil, forget, tooLarge()
 	}
 	if enc := r.Header.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {
 		return nil, forget, &refused{Trouble: troubleMalformed, Param: "content-encoding", Text: "Compressed requests are not read. Send the body as it is."}
@@ -63,7 +65,7 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request, limits Limits) (bo
 	var over *http.MaxBytesError
 	switch {
 	case errors.As(err, &over):
-		return nil, forget, tooLarge
+		return nil, forget, tooLarge()
 	case err != nil && (err != io.EOF || size >= 0 && int64(len(body)) < size):
 		return nil, forget, &refused{Trouble: troubleMalformed, Text: "The body of the request did not come to its end in time, or was cut."}
 	}

@@ -37,8 +37,8 @@ type call struct {
 	client *client
 	way    *way
 	req    *ninelives.Request
-	again  repeatKey
-	known  bool // again is: the body was read
+	again  *repeatKey // nil until it is asked for
+	known  bool       // it can be told: the body was read
 	cached cacheKey
 	caches bool       // the answer may come from the cache, or go there
 	grew   *expansion // of previous_response_id; nil if there was none
@@ -149,7 +149,7 @@ func (k *call) accept() (err error) {
 		k.stats.ID = k.id
 	}
 	k.truth.requestID = k.id
-	k.again, k.known = repeatOf(k.client.Name, k.codec.protocol, k.r.URL.Path, &k.asks, k.body), true
+	k.known = true
 	if k.way, err = k.s.way(k.plan, k.client, k); err != nil {
 		return err
 	}
@@ -165,7 +165,7 @@ func (k *call) carry(ctx context.Context, out sink) ending {
 	inject(ctx, propagation.HeaderCarrier(traced))
 	ctx = provider.Forward(ctx, traced)
 	var end ending
-	if err, ok := k.s.repeats.exhausted.recall(k.again, time.Now()); ok {
+	if err, ok := k.s.repeats.exhausted.recall(k.repeat, time.Now()); ok {
 		end.err = err
 		k.fail(out, &end)
 		return k.finish(end)
@@ -204,9 +204,19 @@ func (k *call) carry(ctx context.Context, out sink) ending {
 		}
 	}
 	if end.err != nil && !end.gone {
-		k.s.repeats.exhausted.remember(k.again, k.way.Name, end.err, time.Now())
+		k.s.repeats.exhausted.remember(k.repeat, k.way.Name, end.err, time.Now())
 	}
 	return k.finish(end)
+}
+
+// repeat is what makes the call the same as another one. Hashing a body is most
+// of what the gateway does with a long one, and mostly nobody needs it.
+func (k *call) repeat() repeatKey {
+	if k.again == nil {
+		again := repeatOf(k.client.Name, k.codec.protocol, k.r.URL.Path, &k.asks, k.body)
+		k.again = &again
+	}
+	return *k.again
 }
 
 // serveKept answers with an answer that was kept.
@@ -258,7 +268,7 @@ func (k *call) stream(ctx context.Context, out sink) ending {
 		k.truth.done(r)
 		return k.truth.comment(dst)
 	}
-	end := st.run(ctx, k.model(), k.req, k.notice)
+	end := st.run(provider.Pausing(ctx, st.pause), k.model(), k.req, k.notice)
 	k.sent = st.content()
 	switch {
 	case end.gone:
@@ -317,7 +327,11 @@ func (k *call) whole(out sink, end *ending) {
 	k.headers(h)
 	end.status = http.StatusOK
 	out.Start(http.StatusOK, h)
-	if _, err := out.Write(body); err != nil {
+	_, err := out.Write(body)
+	if err == nil {
+		err = out.Flush() // the client need not wait until the call is in the books
+	}
+	if err != nil {
 		end.gone = true
 	}
 }
@@ -325,7 +339,7 @@ func (k *call) whole(out sink, end *ending) {
 // fail sends the error of a call of which nothing is out.
 func (k *call) fail(out sink, end *ending) {
 	a := k.answer(end.err)
-	if a.overflow() && k.known && k.s.repeats.overflow.refuses(k.again, len(k.body), time.Now()) {
+	if a.overflow() && k.known && k.s.repeats.overflow.refuses(k.repeat(), len(k.body), time.Now()) {
 		a = a.plain(k.codec.protocol)
 	}
 	end.status = a.Status
@@ -423,7 +437,7 @@ func (k *call) finish(end ending) ending {
 	k.account(end)
 	if r := end.response; r != nil && !end.gone && end.err == nil {
 		k.s.sticky.served(k.way.sticky, st.Served, now)
-		k.s.repeats.overflow.answered(k.again, now)
+		k.s.repeats.overflow.answered(k.repeat, now)
 		if k.caches && k.way.cache.put(now, k.cached, r) {
 			k.truth.cache = string(cacheStored)
 		}

@@ -71,7 +71,11 @@ func logCall(ctx context.Context, to *slog.Logger, c *callStats) {
 	if c.ClientGone {
 		attrs = append(attrs, slog.Bool("client_gone", true))
 	}
-	to.LogAttrs(ctx, level, "call", attrs...)
+	// Without the place in the source, which nobody wants to know and which takes
+	// time to be found out.
+	line := slog.NewRecord(time.Now(), level, "call", 0)
+	line.AddAttrs(attrs...)
+	_ = to.Handler().Handle(ctx, line) // as slog itself: a log that cannot be written stops no call
 }
 
 // trailWords says of each attempt how it ended; nothing where there was only

@@ -95,31 +95,42 @@ type exhaustedCalls struct {
 }
 
 // remember keeps the error of a failed call, if it is one to be remembered.
-func (x *exhaustedCalls) remember(key repeatKey, route string, err error, now time.Time) {
+func (x *exhaustedCalls) remember(key func() repeatKey, route string, err error, now time.Time) {
 	m, ok := remembering(route, err, now)
 	if !ok {
 		return
 	}
+	same := key()
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.lru.entries, x.lru.ttl = maxMemories, longestMemory
-	x.lru.put(now, key, m, 0)
+	x.lru.put(now, same, m, 0)
 }
 
 // recall gives the error of the same request, if it still stands: then nobody
-// need be asked.
-func (x *exhaustedCalls) recall(key repeatKey, now time.Time) (error, bool) {
+// need be asked. It asks for the key only if anything is remembered.
+func (x *exhaustedCalls) recall(key func() repeatKey, now time.Time) (error, bool) {
+	if x.none() {
+		return nil, false
+	}
+	same := key() // which takes its time: not with the lock held
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	m, ok := x.lru.get(now, key)
+	m, ok := x.lru.get(now, same)
 	if !ok {
 		return nil, false
 	}
 	if !now.Before(m.until) {
-		x.lru.drop(key)
+		x.lru.drop(same)
 		return nil, false
 	}
 	return m.err, true
+}
+
+func (x *exhaustedCalls) none() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return len(x.lru.index) == 0
 }
 
 // healthy forgets what was found out about a route: a candidate of it can
@@ -197,13 +208,23 @@ func (g *overflowGuard) refuses(key repeatKey, size int, now time.Time) bool {
 	return o.times > maxOverflows
 }
 
-// answered notes that a call of the session was answered.
-func (g *overflowGuard) answered(key repeatKey, now time.Time) {
+func (g *overflowGuard) none() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	key = key.sessionOnly()
-	if o, ok := g.lru.get(now, key); ok {
+	return len(g.lru.index) == 0
+}
+
+// answered notes that a call of the session was answered. It asks for the key
+// only if any session is known.
+func (g *overflowGuard) answered(key func() repeatKey, now time.Time) {
+	if g.none() {
+		return
+	}
+	session := key().sessionOnly()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if o, ok := g.lru.get(now, session); ok {
 		o.since++
-		g.lru.put(now, key, o, 0)
+		g.lru.put(now, session, o, 0)
 	}
 }

@@ -22,14 +22,14 @@ func keyOf(client, session, body string) repeatKey {
 func TestARepeatedRequestIsAnsweredWithoutAskingAnybody(t *testing.T) {
 	var x exhaustedCalls
 	key := keyOf("alice", "s1", "body")
-	x.remember(key, "default", spentOn(20*time.Second, ninelives.ClassRateLimit), errorTime)
+	x.remember(is(key), "default", spentOn(20*time.Second, ninelives.ClassRateLimit), errorTime)
 	for _, tt := range []struct {
 		after time.Duration
 		want  string // Retry-After; empty: the request is carried out
 	}{
 		{0, "20"}, {4500 * time.Millisecond, "16"}, {20*time.Second - 1, "1"}, {20 * time.Second, ""}, {time.Hour, ""},
 	} {
-		err, ok := x.recall(key, errorTime.Add(tt.after))
+		err, ok := x.recall(is(key), errorTime.Add(tt.after))
 		if !ok {
 			if tt.want != "" {
 				t.Errorf("after %v it is asked anew", tt.after)
@@ -45,7 +45,7 @@ func TestARepeatedRequestIsAnsweredWithoutAskingAnybody(t *testing.T) {
 
 func TestARepeatIsTheSameClientSessionPlanAndBytes(t *testing.T) {
 	var x exhaustedCalls
-	x.remember(keyOf("alice", "s1", "body"), "default", spentOn(20*time.Second, ninelives.ClassOverloaded), errorTime)
+	x.remember(is(keyOf("alice", "s1", "body")), "default", spentOn(20*time.Second, ninelives.ClassOverloaded), errorTime)
 	routed := repeatOf("alice", ninelives.OpenAIChat, "/v1/chat/completions", &control{Session: "s1", Route: "other"}, []byte("body"))
 	fallen := repeatOf("alice", ninelives.OpenAIChat, "/v1/chat/completions", &control{Session: "s1", Fallbacks: []string{"b"}}, []byte("body"))
 	for name, key := range map[string]repeatKey{
@@ -53,11 +53,11 @@ func TestARepeatIsTheSameClientSessionPlanAndBytes(t *testing.T) {
 		"another body": keyOf("alice", "s1", "Body"), "another route": routed, "other fallbacks": fallen,
 		"another protocol": repeatOf("alice", ninelives.OpenAIResponses, "/v1/chat/completions", &control{Session: "s1"}, []byte("body")),
 	} {
-		if _, ok := x.recall(key, errorTime); ok {
+		if _, ok := x.recall(is(key), errorTime); ok {
 			t.Errorf("%s: it is taken for a repeat", name)
 		}
 	}
-	if _, ok := x.recall(keyOf("alice", "s1", "body"), errorTime); !ok {
+	if _, ok := x.recall(is(keyOf("alice", "s1", "body")), errorTime); !ok {
 		t.Error("the same request is asked anew")
 	}
 }
@@ -113,13 +113,13 @@ func TestWhatIsRememberedHoldsNothingOfTheRequest(t *testing.T) {
 func TestARouteThatIsBackIsAskedAtOnce(t *testing.T) {
 	var x exhaustedCalls
 	a, b := keyOf("alice", "s1", "a"), keyOf("alice", "s1", "b")
-	x.remember(a, "fast", spentOn(20*time.Second, ninelives.ClassOverloaded), errorTime)
-	x.remember(b, "slow", spentOn(20*time.Second, ninelives.ClassOverloaded), errorTime)
+	x.remember(is(a), "fast", spentOn(20*time.Second, ninelives.ClassOverloaded), errorTime)
+	x.remember(is(b), "slow", spentOn(20*time.Second, ninelives.ClassOverloaded), errorTime)
 	x.healthy("fast")
-	if _, ok := x.recall(a, errorTime); ok {
+	if _, ok := x.recall(is(a), errorTime); ok {
 		t.Error("the route has a healthy candidate, and its request is still refused")
 	}
-	if _, ok := x.recall(b, errorTime); !ok {
+	if _, ok := x.recall(is(b), errorTime); !ok {
 		t.Error("the other route was forgotten too")
 	}
 }
@@ -127,12 +127,12 @@ func TestARouteThatIsBackIsAskedAtOnce(t *testing.T) {
 func TestTheMemoryOfFailuresIsBounded(t *testing.T) {
 	var x exhaustedCalls
 	for i := range maxMemories + 10 {
-		x.remember(keyOf("alice", "", fmt.Sprint(i)), "default", spentOn(20*time.Second, ninelives.ClassOverloaded), errorTime)
+		x.remember(is(keyOf("alice", "", fmt.Sprint(i))), "default", spentOn(20*time.Second, ninelives.ClassOverloaded), errorTime)
 	}
 	if n := len(x.lru.index); n != maxMemories {
 		t.Errorf("%d are kept, want %d", n, maxMemories)
 	}
-	if _, ok := x.recall(keyOf("alice", "", "0"), errorTime); ok {
+	if _, ok := x.recall(is(keyOf("alice", "", "0")), errorTime); ok {
 		t.Error("the oldest is still there")
 	}
 }
@@ -148,7 +148,7 @@ func TestALoopOfCompactionsEnds(t *testing.T) {
 			break
 		}
 		told++
-		g.answered(key, now)
+		g.answered(is(key), now)
 		now = now.Add(600 * time.Millisecond)
 	}
 	if told != 2 {
@@ -164,7 +164,7 @@ func TestASessionThatGetsOnIsNotHeldForALoop(t *testing.T) {
 		"the request becomes smaller": func(_ *overflowGuard, _ repeatKey, turn int, _ *time.Time) int { return 1_000_000 >> turn },
 		"turns are answered in between": func(g *overflowGuard, key repeatKey, _ int, now *time.Time) int {
 			for range progress {
-				g.answered(key, *now)
+				g.answered(is(key), *now)
 			}
 			return 1_000_000
 		},
@@ -213,7 +213,7 @@ func TestNoSessionLoops(t *testing.T) {
 		for range rapid.IntRange(1, 60).Draw(t, "requests") {
 			key := repeatKey{client: "c", session: "s", body: sha256.Sum256(nil)}
 			if rapid.IntRange(0, 3).Draw(t, "answered") == 0 {
-				g.answered(key, errorTime)
+				g.answered(is(key), errorTime)
 				since++
 				continue
 			}
@@ -236,4 +236,15 @@ func TestAClientsOwnRetriesAreNoticed(t *testing.T) {
 			t.Errorf("%q: %d, want %d", v, got, want)
 		}
 	}
+}
+
+func is(key repeatKey) func() repeatKey { return func() repeatKey { return key } }
+
+func TestABodyIsHashedOnlyWhereSomethingIsRemembered(t *testing.T) {
+	var x exhaustedCalls
+	var g overflowGuard
+	never := func() repeatKey { t.Error("the key was asked for"); return repeatKey{} }
+	x.recall(never, errorTime)
+	x.remember(never, "default", errors.New("not one to remember"), errorTime)
+	g.answered(never, errorTime)
 }

@@ -48,6 +48,8 @@ type stream struct {
 	err     error
 	last    time.Time // of the last byte
 	buf     []byte
+	pending []byte // written, and not yet sent
+	running int    // the attempt that does not wait for its provider; 0 if none is known
 	encoder wire.Encoder
 	beat    *time.Timer
 
@@ -98,7 +100,24 @@ func (s *stream) stop() {
 	s.beat.Stop()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.send()
 	s.ended = true
+}
+
+// pause is told by an attempt when it begins to wait for its provider, and when
+// it goes on. What it writes while it does not wait is sent together.
+func (s *stream) pause(attempt int, waiting bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case !waiting:
+		s.running = attempt
+	case s.running == attempt:
+		s.running = 0
+	}
+	if waiting {
+		s.send()
+	}
 }
 
 // pulse is the timer's: it gives a sign of life if nothing else did.
@@ -158,7 +177,9 @@ func (s *stream) event(ev ninelives.Event) error {
 		return s.err
 	case ninelives.TextDelta:
 		if s.relays(e.Attempt) {
-			s.tell(ninelives.TextDelta{Part: e.Part}, e.Text)
+			if !s.tellMore(e) {
+				s.tell(ninelives.TextDelta{Part: e.Part}, e.Text)
+			}
 			return nil
 		}
 	case ninelives.RefusalDelta:
@@ -186,9 +207,9 @@ func (s *stream) event(ev ninelives.Event) error {
 	if done, ok := ev.(ninelives.Done); ok && s.truth != nil && s.codec != geminiArray {
 		s.buf = s.truth(s.buf, done.Response)
 	}
-	s.count(ev)
+	attempt := s.count(ev)
 	s.buf = s.enc().Event(s.buf, ev)
-	s.write(s.buf, true)
+	s.write(s.buf, attempt == 0 || attempt != s.running)
 	return s.err
 }
 
@@ -204,18 +225,24 @@ func (s *stream) finish(r *ninelives.Response) error {
 	return s.event(ninelives.Done{Attempt: -1, Response: r})
 }
 
-// count counts what the client is given of an answer's content.
-func (s *stream) count(ev ninelives.Event) {
+// count counts what the client is given of an answer's content, and tells the
+// attempt that gives it; 0 for what is none.
+func (s *stream) count(ev ninelives.Event) (attempt int) {
 	switch e := ev.(type) {
 	case ninelives.TextDelta:
 		s.given += len(e.Text)
+		return e.Attempt
 	case ninelives.ReasoningDelta:
 		s.given += len(e.Text)
+		return e.Attempt
 	case ninelives.RefusalDelta:
 		s.given += len(e.Text)
+		return e.Attempt
 	case ninelives.ToolCallDelta:
 		s.given += len(e.Name) + len(e.Arguments)
+		return e.Attempt
 	}
+	return 0
 }
 
 // content is how many bytes of content went out.
@@ -256,7 +283,7 @@ func (s *stream) frame(f *ninelives.Frame) {
 	}
 	s.unclosed, s.broken = s.unclosed || f.Unclosed, s.broken || f.Broken
 	if len(f.Data) > 0 {
-		s.frames++
+		s.frames += max(f.Events, 1)
 		// Any chunk names the answer in these protocols, and each has content at some
 		// providers: the first is remembered in any case.
 		names := s.fresh && !s.named && (s.codec == chat || s.codec == generate)
@@ -286,6 +313,22 @@ func (s *stream) tell(ev ninelives.Event, text string) {
 	if r, ok := ev.(ninelives.ReasoningDelta); ok && r.Proof != nil {
 		last.event = ev
 	}
+}
+
+// tellMore tells more of the same text: what most pieces of most streams are.
+func (s *stream) tellMore(e ninelives.TextDelta) bool {
+	n := len(s.told) - 1
+	if n < 0 {
+		return false
+	}
+	if before, ok := s.told[n].event.(ninelives.TextDelta); !ok || before.Part != e.Part {
+		return false
+	}
+	s.fresh = true
+	s.given += len(e.Text)
+	s.waiting = min(s.waiting, n)
+	s.told[n].text = append(s.told[n].text, e.Text...)
+	return true
 }
 
 func samePart(a, b ninelives.Event) bool {
@@ -367,6 +410,14 @@ func (s *stream) write(p []byte, flush bool) {
 		s.head(h)
 		s.out.Start(http.StatusOK, h)
 	}
+	if !flush && len(s.pending)+len(p) <= maxPending {
+		s.pending = append(s.pending, p...)
+		return
+	}
+	if len(s.pending) > 0 {
+		s.pending = append(s.pending, p...)
+		p, s.pending = s.pending, s.pending[:0]
+	}
 	if len(p) > 0 {
 		s.last = time.Now()
 		_, s.err = s.out.Write(p)
@@ -375,3 +426,13 @@ func (s *stream) write(p []byte, flush bool) {
 		s.err = s.out.Flush()
 	}
 }
+
+// send sends what is pending. It is called with the lock held.
+func (s *stream) send() {
+	if len(s.pending) > 0 {
+		s.write(nil, true)
+	}
+}
+
+// maxPending bounds what is collected before it is sent.
+const maxPending = 32 << 10

@@ -33,8 +33,8 @@ var waiters = map[string]string{
 
 // apart are the directories that ask no model themselves, so that nothing they
 // wait for can be another try at a call: a process, a frame of the screen (a
-// test's as well), a server of tools that comes back.
-var apart = []string{"tool/", "cmd/ninelives/tui/", "cmd/ninelives/acp/", "internal/tmuxtest/"}
+// test's as well), a server of tools that comes back, a gateway under load.
+var apart = []string{"tool/", "cmd/ninelives/tui/", "cmd/ninelives/acp/", "internal/tmuxtest/", "bench/"}
 
 // dice are the files outside this package that may use chance, and for what.
 var dice = map[string]string{

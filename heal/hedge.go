@@ -2,13 +2,14 @@ package heal
 
 import (
 	"context"
+	"runtime"
 	"time"
 
 	ninelives "github.com/ninelives-ai/ninelives"
 )
 
 // racer is an attempt that runs in a goroutine of its own, so that another one
-// can run beside it. It hands over one event at a time: a consumer that is
+// can run beside it. It is a few events ahead at the most: a consumer that is
 // slow slows it down.
 type racer struct {
 	*take
@@ -30,7 +31,9 @@ type heat struct {
 // Without a HedgeAfter it is a race of one, which ends with the call however
 // long its model is silent.
 func (c *call) race(first *take, d Decision) *take {
-	heats := make(chan heat)
+	// The events of a whole answer, so that it need not change goroutines for
+	// each of them.
+	heats := make(chan heat, 4)
 	var running []*racer
 	run := func(t *take) {
 		ctx, cancel := context.WithCancel(c.ctx)
@@ -121,6 +124,7 @@ func (r *racer) run(ctx context.Context, heats chan<- heat) {
 	if ctx.Err() != nil {
 		return // lost before it began
 	}
+	spread()
 	defer func() {
 		if p := recover(); p != nil {
 			hand(heat{err: panicked(p)})
@@ -136,6 +140,16 @@ func (r *racer) run(ctx context.Context, heats chan<- heat) {
 			return
 		}
 	}
+}
+
+// spread makes the stack of a new goroutine as large as an HTTP request needs
+// it, while there is nothing on it: it would grow in steps else, and each one
+// moves all that is there.
+//
+//go:noinline
+func spread() {
+	var room [7 << 10]byte
+	runtime.KeepAlive(&room)
 }
 
 // beside prepares the second attempt of a race; nil if there is no place.

@@ -39,6 +39,7 @@ type attempt struct {
 	stream    bool
 	raw       *ninelives.Raw  // sent as it is; nil where the request was written here
 	frame     ninelives.Frame // of the answer, given again and again
+	due       due             // bytes that are relayed with those that follow
 	target    *url.URL        // nil for the protocol's calls
 	path      string
 	left      bool // the consumer has left
@@ -73,7 +74,10 @@ func (a *attempt) run(caller context.Context) {
 		return
 	}
 	a.options.Now = time.Now()
-	in := &body{ReadCloser: resp.Body, watch: a.watch, room: maxStream}
+	in := &body{ReadCloser: resp.Body, watch: a.watch, room: maxStream, pause: a.pausing()}
+	if in.pause != nil {
+		defer in.pause(true)
+	}
 	defer in.Close()
 	answer, fault := a.receive(resp, in)
 	switch {
@@ -150,7 +154,11 @@ func (a *attempt) encode() (wire.Encoded, error) {
 	}
 	a.req = whole
 	a.stream = !a.dialect.NoStream
-	return a.codec.encode(whole, wire.Target{Candidate: a.candidate, Dialect: a.dialect, Stream: a.stream})
+	room := 4 * inputTokens(whole)
+	if raw != nil {
+		room = len(raw.Body)
+	}
+	return a.codec.encode(whole, wire.Target{Candidate: a.candidate, Dialect: a.dialect, Stream: a.stream, Room: room + room/8 + 512})
 }
 
 // send sends the request and waits for the headers of the response.
@@ -300,6 +308,7 @@ func (a *attempt) readStream(resp *http.Response, in *body) (*ninelives.Response
 			}
 			break
 		}
+		a.due.text, a.due.other = false, false
 		if err := decoder.Frame(frame, emit); err != nil {
 			cause = a.inBand(resp, err)
 			break
@@ -313,15 +322,16 @@ func (a *attempt) readStream(resp *http.Response, in *body) (*ninelives.Response
 				failed = true
 				continue
 			}
-			a.relay(raw, decoder.State() != wire.Open, events.More())
+			a.relayEvent(raw, decoder.State() != wire.Open, events.More())
 		}
 	}
+	a.relayDue(false)
 	if events != nil && !a.left && decoder.State() != wire.Open {
 		if cause == nil {
 			a.relay(inTime(events.Rest()), true, false)
 		}
 		if !a.left && decoder.State() != wire.Closed && !a.gap.open {
-			a.frame.Data, a.frame.End, a.frame.More, a.frame.Unclosed, a.frame.Broken = nil, true, false, true, failed || cause != nil
+			a.frame.Data, a.frame.Events, a.frame.End, a.frame.More, a.frame.Unclosed, a.frame.Broken = nil, 0, true, false, true, failed || cause != nil
 			if !a.yield(&a.frame, nil) {
 				a.left = true
 			}
@@ -427,16 +437,61 @@ func (a *attempt) relay(data []byte, end, more bool) {
 	}
 	if a.gap.open {
 		if !a.gap.skip {
-			a.gap.kept = append(a.gap.kept, &ninelives.Frame{Attempt: a.number, Data: bytes.Clone(data), End: end})
+			a.gap.kept = append(a.gap.kept, &ninelives.Frame{Attempt: a.number, Data: bytes.Clone(data), Events: a.due.events, End: end})
 		}
-		a.gap.skip = false
+		a.gap.skip, a.due.events = false, 0
 		return
 	}
-	a.frame.Data, a.frame.End, a.frame.More = data, end, more
+	a.frame.Data, a.frame.Events, a.frame.End, a.frame.More = data, a.due.events, end, more
+	a.due.events = 0
 	if !a.yield(&a.frame, nil) {
 		a.left = true
 	}
 }
+
+// due is what was read of a stream and not relayed yet: bytes of events that
+// give text and nothing else, where the next event is at hand. They go together:
+// each frame costs all who handle it as much as a long one does.
+type due struct {
+	data   []byte
+	events int // in data
+	// text, other: what the event that was read last has given.
+	text, other bool
+	begun       bool // bytes of text were relayed: what comes first goes by itself
+}
+
+// relayEvent relays the bytes of the event that was read last, or keeps them for
+// the next one.
+func (a *attempt) relayEvent(raw []byte, end, more bool) {
+	plain := a.due.text && !a.due.other && !end
+	switch held := a.due.data; {
+	case !plain || len(held) > 0 && !follows(held, raw):
+		a.relayDue(true)
+	case len(held) > 0:
+		raw = held[:len(held)+len(raw)]
+	}
+	a.due.data = nil
+	if a.left {
+		return
+	}
+	if a.due.events++; plain && more && a.due.begun && !a.gap.open {
+		a.due.data = raw
+		return
+	}
+	a.due.begun = a.due.begun || plain
+	a.relay(raw, end, more)
+}
+
+// relayDue relays what is due; more says that other bytes follow at once.
+func (a *attempt) relayDue(more bool) {
+	if data := a.due.data; len(data) > 0 && !a.left {
+		a.due.data = nil
+		a.relay(data, false, more)
+	}
+}
+
+// follows says that b lies behind a in the same buffer.
+func follows(a, b []byte) bool { return cap(a)-len(a) == cap(b) }
 
 // emit yields one event; false says that the consumer has left.
 func (a *attempt) emit(ev ninelives.Event) bool {

@@ -23,6 +23,8 @@ type body struct {
 	watch *watch
 	room  int64
 	ended bool // the end has been read, or an error
+	// pause, if set, is told of every wait.
+	pause func(waiting bool)
 }
 
 func (b *body) Read(p []byte) (int, error) {
@@ -32,9 +34,15 @@ func (b *body) Read(p []byte) (int, error) {
 	if int64(len(p)) > b.room {
 		p = p[:b.room]
 	}
+	if b.pause != nil {
+		b.pause(true)
+	}
 	b.watch.enter()
 	n, err := b.ReadCloser.Read(p)
 	b.watch.leave(n > 0)
+	if b.pause != nil {
+		b.pause(false)
+	}
 	b.room -= int64(n)
 	if err != nil {
 		b.ended = true

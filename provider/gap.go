@@ -26,8 +26,9 @@ func (a *attempt) garbled() bool {
 	if a.dialect.NoStreamUsage && !a.gap.open {
 		return false
 	}
+	a.relayDue(true)
 	a.gap.open, a.gap.skip = true, true
-	return true
+	return !a.left
 }
 
 // pass yields an event of the stream, or keeps it back behind the gap.
@@ -36,8 +37,14 @@ func (a *attempt) pass(ev ninelives.Event) bool {
 	if content {
 		a.gap.pieces++
 	}
+	if _, text := ev.(ninelives.TextDelta); text {
+		a.due.text = true
+	} else {
+		a.due.other = true
+		a.relayDue(true)
+	}
 	if !a.gap.open {
-		return a.emit(ev)
+		return !a.left && a.emit(ev)
 	}
 	if content {
 		a.watch.semantic(size)

@@ -5,8 +5,11 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	ninelives "github.com/ninelives-ai/ninelives"
 	"github.com/ninelives-ai/ninelives/internal/wire"
@@ -46,7 +49,9 @@ func relayed(t *testing.T, body, contentType string, answer []string) (got []byt
 		}
 		if f, ok := ev.(*ninelives.Frame); ok {
 			frames = append(frames, f.Data...)
-			continue
+			kept := *f
+			kept.Data = bytes.Clone(f.Data)
+			ev = &kept
 		}
 		events = append(events, ev)
 	}
@@ -98,7 +103,60 @@ func TestAnAnswerInTheWrongFormIsNotRelayed(t *testing.T) {
 	const ask = `{"messages":[{"role":"user","content":"x"}],"model":"asked","stream":true}`
 	const answer = `{"id":"1","choices":[{"index":0,"message":{"role":"assistant","content":"Hello"},"finish_reason":"stop"}]}`
 	_, frames, events, err := relayed(t, ask, "application/json", []string{answer})
-	if err != nil || len(frames) > 0 || len(events) != 2 {
+	if err != nil || len(frames) > 0 || len(events) != 3 {
 		t.Errorf("relayed %q, events %v, %v", frames, events, err)
 	}
+}
+
+// Bytes of events that give text may come together, and never before what was
+// read from them, nor after anything else that comes behind them.
+func TestBytesKeepTheirPlaceAmongEvents(t *testing.T) {
+	const ask = `{"model":"asked","stream":true,"messages":[{"role":"user","content":"x"}]}`
+	delta := func(members string) string {
+		return `data: {"id":"1","object":"chat.completion.chunk","model":"m","choices":[{"index":0,"delta":{` + members + `},"finish_reason":null}]}` + "\n\n"
+	}
+	kinds := []string{delta(`"content":"ab"`), delta(`"content":"ab"`), delta(`"content":"ab"`), delta(`"content":" "`), delta(`"content":"a\"b"`),
+		delta(`"reasoning_content":"hm"`), delta(`"role":"assistant"`), delta(`"refusal":"no"`),
+		delta(`"tool_calls":[{"index":0,"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]`),
+		": alive\n\n", strings.ReplaceAll(delta(`"content":"cr"`), "\n", "\r\n"), "event: ping\ndata: {}\n\n"}
+	const end = `data: {"id":"1","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}` + "\n\ndata: [DONE]\n\n"
+	rapid.Check(t, func(rt *rapid.T) {
+		pieces := rapid.SliceOfN(rapid.SampledFrom(kinds), 1, 12).Draw(rt, "events")
+		whole := strings.Join(pieces, "") + end
+		cuts := rapid.SliceOfN(rapid.IntRange(0, len(whole)), 0, 4).Draw(rt, "cuts")
+		slices.Sort(cuts)
+		var writes []string
+		from := 0
+		for _, at := range append(cuts, len(whole)) {
+			if at > from {
+				writes, from = append(writes, whole[from:at]), at
+			}
+		}
+		_, frames, events, err := relayed(t, ask, "text/event-stream", writes)
+		if err != nil || !strings.HasPrefix(whole, string(frames)) || !strings.Contains(string(frames), `"finish_reason":"stop"`) {
+			rt.Fatalf("relayed %q, %v", frames, err)
+		}
+		var sent []byte
+		given, counted := 0, 0 // pieces of text; events in frames
+		for _, ev := range events {
+			behind := bytes.Count(sent, []byte(`"content":`))
+			switch e := ev.(type) {
+			case *ninelives.Frame:
+				sent = append(sent, e.Data...)
+				counted += e.Events
+				continue
+			case ninelives.TextDelta:
+				if given++; behind >= given {
+					rt.Fatalf("bytes come before their text: %q", sent)
+				}
+			default:
+				if behind != given {
+					rt.Fatalf("%T comes before the bytes of the %d texts before it: %q", ev, given, sent)
+				}
+			}
+		}
+		if want := strings.Count(whole, "data: "); counted != want && counted != want-1 { // [DONE] may be read in the rest
+			rt.Fatalf("%d events counted, %d sent", counted, want)
+		}
+	})
 }

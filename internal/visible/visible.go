@@ -59,7 +59,7 @@ func Steers(r rune) bool {
 // Escaped spells out what is hidden: \x1b, \u202e, and \xff for a byte that is
 // no UTF-8. Line feeds and tabs stay.
 func Escaped(s string) string {
-	if !strings.ContainsFunc(s, Hidden) && utf8.ValidString(s) {
+	if plain(s) || !strings.ContainsFunc(s, Hidden) && utf8.ValidString(s) {
 		return s
 	}
 	var b strings.Builder
@@ -82,10 +82,23 @@ func Escaped(s string) string {
 	return b.String()
 }
 
+// plain says that s is ASCII without anything that steers: most names are.
+func plain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' && c != '\n' && c != '\t' || c >= 0x7f {
+			return false
+		}
+	}
+	return true
+}
+
 // EscapedLine is Escaped for what must stay on one line: line feeds and tabs
 // are spelled out too.
 func EscapedLine(s string) string {
-	return strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(Escaped(s))
+	if s = Escaped(s); !strings.ContainsAny(s, "\n\t") {
+		return s
+	}
+	return strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(s)
 }
 
 // Hidden reports whether a character is not seen as itself: what [Steers], and

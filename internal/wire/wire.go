@@ -27,6 +27,8 @@ type Target struct {
 	Dialect Dialect
 	// Stream asks for a streamed answer.
 	Stream bool
+	// Room is about how many bytes the body will have: so much is taken at once.
+	Room int
 }
 
 // Notes tell, a line each and each once, what could not be sent as it was.

@@ -29,7 +29,7 @@ func EncodeRequest(req *ninelives.Request, t wire.Target) (wire.Encoded, error) 
 	}
 	prepared := wire.Prepare(req, t)
 	e := request{req: prepared.Request, target: t, support: support}
-	e.w.notes = prepared.Notes
+	e.w.B, e.w.notes = make([]byte, 0, t.Room), prepared.Notes
 	e.w.strip = t.Dialect.StripFields
 	if err := e.check(); err != nil {
 		return wire.Encoded{}, err

@@ -114,9 +114,9 @@ func (d *decoder) delta(e *event, emit func(ninelives.Event) bool) error {
 	b := d.openBlock(e.index)
 	switch {
 	case rawjson.Is(kind, "text_delta"):
-		d.piece(d.blockFor(b, textBlock, e.index), rawjson.Get(e.delta, "text"), emit)
+		d.more(d.blockFor(b, textBlock, e.index), e, rawjson.Get(e.delta, "text"), emit)
 	case rawjson.Is(kind, "thinking_delta"):
-		d.piece(d.blockFor(b, thinkingBlock, e.index), rawjson.Get(e.delta, "thinking"), emit)
+		d.more(d.blockFor(b, thinkingBlock, e.index), e, rawjson.Get(e.delta, "thinking"), emit)
 	case rawjson.Is(kind, "signature_delta"):
 		d.sign(d.blockFor(b, thinkingBlock, e.index), rawjson.Get(e.delta, "signature"), emit)
 	case rawjson.Is(kind, "citations_delta"):
@@ -137,6 +137,14 @@ func (d *decoder) blockFor(b *block, kind blockKind, index int64) *block {
 		return b
 	}
 	return d.begin(kind, index)
+}
+
+// more takes an event that adds text to a block and does nothing else.
+func (d *decoder) more(b *block, e *event, text []byte, emit func(ninelives.Event) bool) {
+	if d.molded = b; b.index == e.index && rawjson.Kind(text) == '"' {
+		d.mold.Take(e.raw, text)
+	}
+	d.piece(b, text, emit)
 }
 
 // piece appends a JSON string to a block and emits what it added.

@@ -31,6 +31,12 @@ type decoder struct {
 	scratch []byte
 	silent  bool // [DONE] came before anything was said
 	fault   *ninelives.Fault
+
+	// mold is the last event if it was a piece of molded: an event that differs
+	// from it in its text alone is another one.
+	mold   rawjson.Mold
+	molded *block
+	name   string // of the event
 }
 
 func (d *decoder) State() wire.State { return d.state }
@@ -48,6 +54,11 @@ func (d *decoder) Frame(f wire.Frame, emit func(ninelives.Event) bool) error {
 		return d.fault
 	}
 	data := bytes.TrimSpace(f.Data)
+	if text, ok := d.mold.Fits(data); ok && f.Event == d.name {
+		d.piece(d.molded, text, emit)
+		return nil
+	}
+	d.mold.Break()
 	switch {
 	case len(data) == 0:
 		return nil
@@ -107,6 +118,7 @@ func (d *decoder) event(name string, e *event, emit func(ninelives.Event) bool) 
 	case name == "error", is("error"), rawjson.Kind(e.kind) != '"' && !rawjson.Null(e.err):
 		return d.fail(d.classify(e.raw))
 	case is("content_block_delta"):
+		d.name = name
 		return d.delta(e, emit)
 	case is("content_block_start"):
 		return d.blockStart(e, emit)

@@ -26,6 +26,7 @@ func EncodeRequest(req *ninelives.Request, t wire.Target) (wire.Encoded, error) 
 	prepared := wire.Prepare(req, t)
 	e := request{req: prepared.Request, target: t, support: support, notes: prepared.Notes}
 	e.w = writer{skip: t.Dialect.StripFields, note: e.notes.Add}
+	e.w.B = make([]byte, 0, t.Room)
 	if len(e.req.Messages) == 0 {
 		return wire.Encoded{}, &ninelives.Fault{
 			Class: ninelives.ClassFormat, Scope: ninelives.ScopeRequest, Phase: ninelives.PhasePrepare, Billed: ninelives.BilledNo,

@@ -81,6 +81,17 @@ type chatDelta struct {
 	reasoning                                                       [8][]byte // by the order of the fields
 }
 
+// alone says that the content is all that the delta adds.
+func (d *chatDelta) alone() bool {
+	for _, raw := range d.reasoning {
+		if !rawjson.Empty(raw) {
+			return false
+		}
+	}
+	return rawjson.Kind(d.refusal) != '"' && rawjson.Empty(d.toolCalls) && rawjson.Kind(d.functionCall) != '{' &&
+		rawjson.Empty(d.details) && rawjson.Empty(d.annotations)
+}
+
 // delta takes in a delta or a whole message. It reports false for a piece of a
 // call that could belong to several.
 func (c *chatChoice) delta(raw []byte) bool {
@@ -124,6 +135,9 @@ members:
 	c.reason(&d, fields)
 	switch rawjson.Kind(d.content) {
 	case '"':
+		if d.alone() {
+			c.d.piece = d.content
+		}
 		c.text(d.content)
 	case '[':
 		for part := range rawjson.Elements(d.content) {

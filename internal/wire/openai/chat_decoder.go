@@ -34,6 +34,12 @@ type chatDecoder struct {
 
 	arena   chatArena
 	scratch []byte
+
+	// mold is the last chunk if all that it did was to add its text to molded.
+	// A chunk that differs from it in the text alone does nothing else either.
+	mold   rawjson.Mold
+	molded *chatChoice
+	piece  []byte // the text of the chunk that is being read, if that is all of it
 }
 
 // NewChatDecoder reads the frames of a streamed answer of POST /chat/completions.
@@ -82,6 +88,11 @@ func (d *chatDecoder) Frame(f wire.Frame, emit func(ninelives.Event) bool) error
 		return nil
 	}
 	d.frames++
+	if text, ok := d.mold.Fits(data); ok && f.Event == "" {
+		d.molded.text(text)
+		return nil
+	}
+	d.mold.Break()
 	if f.Event == "error" {
 		return d.inBand(data)
 	}
@@ -195,11 +206,15 @@ func (d *chatDecoder) chunk(data []byte) error {
 		return d.inBand(data)
 	}
 	position := int64(0)
+	d.piece = nil
 	for raw := range rawjson.Elements(choices) {
 		if err := d.choice(raw, position); err != nil {
 			return err
 		}
 		position++
+	}
+	if d.piece != nil && position == 1 {
+		d.mold.Take(data, d.piece)
 	}
 	return nil
 }
@@ -307,6 +322,9 @@ func (d *chatDecoder) choice(raw []byte, position int64) error {
 	}
 	if !good {
 		return d.broke("a piece of a tool call could belong to several calls")
+	}
+	if d.molded = c; message != nil || text != nil || rawjson.Kind(logprobs) == '{' || !rawjson.Null(finish) || !rawjson.Empty(failure) {
+		d.piece = nil
 	}
 	if word := rawjson.String(finish); chatWord(word) != "" {
 		if !rawjson.Is(finish, c.finishRaw) || !c.finished {

@@ -25,7 +25,7 @@ func EncodeChatRequest(req *ninelives.Request, t wire.Target) (wire.Encoded, err
 	prepared := wire.Prepare(req, t)
 	e := chatRequest{req: prepared.Request, target: t, support: support}
 	e.w = chatWriter{dialect: &t.Dialect, replayField: chatReplayField(t), request: true, note: e.notes.Add}
-	e.notes = prepared.Notes
+	e.w.B, e.notes = make([]byte, 0, t.Room), prepared.Notes
 	if len(e.req.Messages) == 0 {
 		return wire.Encoded{}, chatBadRequest(t.Candidate.Name(), "the request has no message that can be sent")
 	}

@@ -35,7 +35,7 @@ func EncodeResponsesRequest(req *ninelives.Request, t wire.Target) (wire.Encoded
 		ownReasoning: responsesWantsReasoning(t),
 		noIDs:        responsesReasoningParts(prepared.Request) < responsesReasoningParts(req),
 	}
-	e.w.note = e.notes.Add
+	e.w.B, e.w.note = make([]byte, 0, t.Room), e.notes.Add
 	if len(e.req.Messages) == 0 {
 		fault := responsesBadRequest("the request has no message that can be sent")
 		fault.Candidate = t.Candidate.Name()

@@ -3,8 +3,10 @@ package rawjson_test
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 	"testing"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"pgregory.net/rapid"
 
 	"github.com/ninelives-ai/ninelives/internal/wire/rawjson"
@@ -176,4 +178,22 @@ func TestDropKeywordsLeavesDataAlone(t *testing.T) {
 	if got := string(rawjson.DropKeywords([]byte(" "+schema), nil)); got != " "+schema {
 		t.Errorf("with nothing to drop the schema changed: %s", got)
 	}
+}
+
+// Text is written and read as the library does it, whatever is in it.
+func TestTextIsQuotedAndReadAsByTheLibrary(t *testing.T) {
+	piece := rapid.OneOf(rapid.String(), rapid.StringMatching(`[ -~]{0,40}`), rapid.SampledFrom([]string{"\"", "\\", "\n", "\t", "\r", "\b", "\f", "\x00", "\x1f", "\x7f", "/", "é", "\u2028", "\U0001f600", "\xff", "\xed\xa0\x80", "\ufffd"}))
+	escape := rapid.SampledFrom([]string{`\n`, `\"`, `\\`, `\/`, `\b`, `\f`, `\r`, `\t`, `\u0041`, `\ud83d\ude00`, `\ud83d`, `\ude00`, `\u0000`, `x`, "é", "\xff", "plain text of some length"})
+	rapid.Check(t, func(t *rapid.T) {
+		s := strings.Join(rapid.SliceOfN(piece, 0, 12).Draw(t, "text"), "")
+		want, _ := jsontext.AppendQuote(nil, s)
+		if got := rawjson.Quote(s); string(got) != string(want) {
+			t.Fatalf("%q is written %s, want %s", s, got, want)
+		}
+		quoted := `"` + strings.Join(rapid.SliceOfN(escape, 0, 12).Draw(t, "escapes"), "") + `"`
+		want, _ = jsontext.AppendUnquote([]byte("x"), quoted)
+		if got := rawjson.AppendString([]byte("x"), []byte(quoted)); string(got) != string(want) {
+			t.Fatalf("%s is read %q, want %q", quoted, got, want)
+		}
+	})
 }

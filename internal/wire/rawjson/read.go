@@ -144,8 +144,7 @@ func String(v []byte) string {
 	if plain := v[1 : len(v)-1]; plainText(plain) {
 		return string(plain)
 	}
-	b, _ := jsontext.AppendUnquote(nil, v)
-	return string(b)
+	return string(appendUnquoted(make([]byte, 0, len(v)), v))
 }
 
 // AppendString appends the text of a JSON string to dst; anything else
@@ -158,8 +157,7 @@ func AppendString(dst, v []byte) []byte {
 	if plain := v[1 : len(v)-1]; plainText(plain) {
 		return append(dst, plain...)
 	}
-	dst, _ = jsontext.AppendUnquote(dst, v)
-	return dst
+	return appendUnquoted(dst, v)
 }
 
 // Is reports whether v is the JSON string s.
@@ -184,6 +182,9 @@ func Optional[T any](v T, ok bool) (*T, bool) {
 // for anything else.
 func Int(v []byte) (int64, bool) {
 	v = trim(v)
+	if len(v) == 0 || v[0] != '-' && (v[0] < '0' || v[0] > '9') {
+		return 0, false
+	}
 	if n, err := strconv.ParseInt(string(v), 10, 64); err == nil {
 		return n, true
 	}

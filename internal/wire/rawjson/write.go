@@ -42,7 +42,7 @@ func (w *Writer) Name(name string) {
 // String writes a string; bytes that are no UTF-8 become U+FFFD.
 func (w *Writer) String(s string) {
 	w.next()
-	w.B, _ = jsontext.AppendQuote(w.B, s)
+	w.B = appendQuoted(w.B, s)
 }
 
 // Raw writes a value, or whole members, as they stand.
