@@ -109,6 +109,34 @@ func TestWhatIsNoAnswerIsATypedFault(t *testing.T) {
 	}
 }
 
+// Whatever a model says, of limits, of money or of models that there are not: it
+// is its answer, also where that has come to harm. What is left of an error is
+// still told by its words.
+func TestTheWordsOfABrokenAnswerAreNoComplaint(t *testing.T) {
+	const words = "no such model: rate limit exceeded, insufficient balance, invalid api key, maximum context length is 10 tokens, please log in"
+	for _, c := range []struct {
+		body  string
+		class ninelives.Class
+	}{
+		{`{"id":"c1","object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"` + words, ninelives.ClassStreamBroken},
+		{`{"id":"r1","object":"response","error":null,"output":[{"type":"message","content":[{"type":"output_text","text":"` + words, ninelives.ClassStreamBroken},
+		{`{"id":"m1","type":"message","role":"assistant","content":[{"type":"text","text":"` + words + `"oops`, ninelives.ClassStreamBroken},
+		{`{"candidates":[{"content":{"parts":[{"text":"` + words, ninelives.ClassStreamBroken},
+		{`{"model":"m","message":{"role":"assistant","content":"` + words, ninelives.ClassStreamBroken},
+		{`{"id":"c1","object":"chat.comp`, ninelives.ClassStreamBroken},
+		{`{"error":{"message":"insufficient balance"}`, ninelives.ClassBilling},
+		{`{"message":"rate limit exceeded","code":`, ninelives.ClassRateLimit},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			m := serve(t, reply(200, "application/json", c.body))
+			o := call(t, context.Background(), m, prompt(ninelives.Clocks{}), nil)
+			if o.fault == nil || o.fault.Class != c.class {
+				t.Errorf("%s: %v; want %s", c.body, o.fault, c.class)
+			}
+		})
+	}
+}
+
 func TestErrorsAreClassifiedWithTheirHints(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := serve(t, func(w http.ResponseWriter, r *http.Request) {

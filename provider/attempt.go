@@ -402,7 +402,10 @@ func (a *attempt) readWhole(resp *http.Response, text []byte) (*ninelives.Respon
 	case t[0] != '{' && t[0] != '[': // a page of HTML, a plain word
 		return nil, a.classify(resp, text, true)
 	case !jsontext.Value(t).IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)):
-		f := a.classify(resp, text, true)
+		f := &ninelives.Fault{Class: ninelives.ClassUnknown, Status: resp.StatusCode, Billed: ninelives.BilledMaybe}
+		if !beginsAnswer(t) {
+			f = a.classify(resp, text, true)
+		}
 		if f.Class == ninelives.ClassUnknown {
 			f.Class, f.Scope, f.Phase, f.Message = ninelives.ClassStreamBroken, ninelives.ScopeModel, a.watch.at(), "the answer is cut or garbled: it is no valid JSON"
 		}
@@ -428,6 +431,32 @@ func (a *attempt) readWhole(resp *http.Response, text []byte) (*ninelives.Respon
 		}
 	}
 	return answer, nil
+}
+
+// beginsAnswer says that a broken JSON object is what is left of an answer. Its
+// words are the model's own then, and tell nothing about a fault.
+func beginsAnswer(text []byte) bool {
+	dec := jsontext.NewDecoder(bytes.NewReader(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	if open, err := dec.ReadToken(); err != nil || open.Kind() != jsontext.KindBeginObject {
+		return false
+	}
+	for {
+		name, err := dec.ReadToken()
+		if err != nil || name.Kind() != jsontext.KindString {
+			return false
+		}
+		switch name.String() {
+		case "choices", "output", "content", "candidates": // of chat, Responses, Messages, Gemini
+			return true
+		case "message": // Ollama's, if it is no error's
+			if dec.PeekKind() == jsontext.KindBeginObject {
+				return true
+			}
+		}
+		if dec.SkipValue() != nil {
+			return false
+		}
+	}
 }
 
 // relay yields the provider's own bytes.
