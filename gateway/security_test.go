@@ -149,6 +149,15 @@ func TestSmuggledRequestsAreRefused(t *testing.T) {
 	}
 }
 
+// numbered are so many headers, each of another name.
+func numbered(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "h%d: 1\r\n", i)
+	}
+	return b.String()
+}
+
 func TestOddRequestsAreAnswered(t *testing.T) {
 	f := newFortress(t, nil, nil)
 	deep := `{"model":"x","messages":` + strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000) + `}`
@@ -165,6 +174,9 @@ func TestOddRequestsAreAnswered(t *testing.T) {
 		"plain text":         {strings.Replace(chatOf(hi), "application/json", "text/plain", 1), "200"},
 		"a huge body":        {"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 34603008\r\n\r\n", "413"},
 		"huge headers":       {chatOf(hi, "X-A: "+strings.Repeat("a", 100<<10)+"\r\n"), "431"},
+		"a header of 1 MB":   {chatOf(hi, "X-A: "+strings.Repeat("a", 1<<20)+"\r\n"), "431"},
+		"10,000 headers":     {chatOf(hi, numbered(10_000)), "431"},
+		"5,000 headers":      {chatOf(hi, numbered(5_000)), "200"}, // fewer bytes than are allowed
 		"many headers":       {chatOf(hi, strings.Repeat("X-A: b\r\n", 20_000)), "431"},
 		"dots":               {strings.Replace(chatOf(hi), "/v1/chat", "/v1/../../etc/chat", 1), "307"}, // to the path that is meant, where nothing is
 		"hidden dots":        {"GET /v1/models/..%2f..%2fetc%2fpasswd HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", "404"},
