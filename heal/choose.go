@@ -115,8 +115,9 @@ func larger(c, from *ninelives.Candidate, f *ninelives.Fault) bool {
 }
 
 // allOut decides when no candidate can be asked now: the substitute, else the
-// first to come back if that fits the deadline, else the least bad, once. The
-// attempt a is nil at the start of a call.
+// first to come back if that fits the deadline, else the least bad, once, and
+// after it those that rest for what time does not heal: nobody else would ever
+// find out that they are well. The attempt a is nil at the start of a call.
 func (d *decider) allOut(a *Attempt) (Decision, bool) {
 	if d.degradable() {
 		dec := Decision{Do: ActDegrade, Exhausted: true, Back: d.back(), Why: "all candidates are out of service"}
@@ -126,7 +127,7 @@ func (d *decider) allOut(a *Attempt) (Decision, bool) {
 		return dec, true
 	}
 	first, firstBack := -1, time.Time{}
-	bad, badness := -1, 0
+	bad := -1
 	for i := range d.s.Candidates {
 		c := &d.s.Candidates[i]
 		if c.OnRefusal || d.dead(i) || d.worn(i) || !d.asked(i) && !d.roomForOther() {
@@ -142,8 +143,11 @@ func (d *decider) allOut(a *Attempt) (Decision, bool) {
 		if asked && back.After(d.s.Now) && !d.hinted(i).IsZero() {
 			continue // it said itself when it may be asked again
 		}
-		if b := d.badness(i); bad < 0 || b < badness {
-			bad, badness = i, b
+		if d.leastBadAsked() && (asked || !c.Standing.forGood()) {
+			continue // once is enough, but for whom time alone brings nothing
+		}
+		if bad < 0 || d.better(i, bad) {
+			bad = i
 		}
 	}
 	if first < 0 {
@@ -159,7 +163,7 @@ func (d *decider) allOut(a *Attempt) (Decision, bool) {
 			Probe: !c.Healthy() && firstBack.Before(c.Until),
 			Why:   "all candidates are out of service: this is the first to come back"}), true
 	}
-	if bad < 0 || d.leastBadAsked() {
+	if bad < 0 {
 		return Decision{}, false
 	}
 	if a != nil {
@@ -181,7 +185,7 @@ func (d *decider) lastResort(rule Rule) (best int, ok bool) {
 		if d.asked(i) || c.OnRefusal || c.Standing.Healthy() || c.Standing.Full {
 			continue
 		}
-		if !ok || d.badness(i) < d.badness(best) {
+		if !ok || d.better(i, best) {
 			best, ok = i, true
 		}
 	}
@@ -241,6 +245,16 @@ func (d *decider) badness(i int) int {
 		return n + 1
 	}
 	return n + 2
+}
+
+// better says that candidate i is less bad than candidate j. Of two that are alike
+// it is the one that is back first: it was not asked for longer, so that calls
+// do not all ask the same one, over which its rest begins anew each time.
+func (d *decider) better(i, j int) bool {
+	if a, b := d.badness(i), d.badness(j); a != b {
+		return a < b
+	}
+	return d.s.Candidates[i].Standing.Back(d.s.Now).Before(d.s.Candidates[j].Standing.Back(d.s.Now))
 }
 
 // leastBadAsked says that this call has asked the least bad one already.

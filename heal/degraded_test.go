@@ -124,15 +124,44 @@ func TestWithoutASubstituteTheFirstToComeBackIsWaitedFor(t *testing.T) {
 
 func TestWhereNoneComesBackInTimeTheLeastBadIsAskedOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, t0 time.Time) {
-		a := model("a", fails(ninelives.ClassBilling))
+		a := model("a", says("hello"))
 		b := model("b", hinted(ninelives.ClassRateLimit, 10*time.Minute))
 		h := healed(a, Fallback(b), Deadline(time.Minute))
-		ask(t, h)
+		giveUp(t, h, a, hinted(ninelives.ClassOverloaded, 20*time.Minute)[0].err.(*ninelives.Fault))
+		giveUp(t, h, b, hinted(ninelives.ClassRateLimit, 10*time.Minute)[0].err.(*ninelives.Fault))
 		s := ask(t, h)
-		equal(t, "asked", []int{len(a.asked), len(b.asked)}, []int{1, 2})
+		equal(t, "asked", []int{len(a.asked), len(b.asked)}, []int{0, 1})
 		equal(t, "error", s.err != nil, true)
 		equal(t, "took", time.Since(t0), 0)
 	})
+}
+
+// It is not always the same: who might answer is found by the next call.
+func TestTheLeastBadAreAskedInTurn(t *testing.T) {
+	bubble(t, func(t *testing.T, t0 time.Time) {
+		a, b := model("a", hinted(ninelives.ClassRateLimit, 10*time.Minute)), model("b", hinted(ninelives.ClassRateLimit, 10*time.Minute), says("hello"))
+		h := healed(a, Fallback(b), Deadline(time.Minute))
+		equal(t, "first call", ask(t, h).err != nil, true)
+		time.Sleep(time.Second)
+		equal(t, "second call", ask(t, h).err != nil, true)
+		equal(t, "third call", ask(t, h).text, "hello")
+		equal(t, "asked", []int{len(a.asked), len(b.asked)}, []int{2, 2})
+	})
+}
+
+// A refused key may have been refused for one request. Whoever rests for what time
+// does not heal is asked by every call that nobody else can answer.
+func TestWhoRestsForGoodIsAskedWhereTheLeastBadFails(t *testing.T) {
+	for _, class := range []ninelives.Class{ninelives.ClassAuth, ninelives.ClassBilling, ninelives.ClassModelNotFound} {
+		bubble(t, func(t *testing.T, t0 time.Time) {
+			a := model("a", hinted(ninelives.ClassRateLimit, 10*time.Minute))
+			b := model("b", fails(class), says("hello"))
+			h := healed(a, Fallback(b), Deadline(time.Minute))
+			equal(t, "first call", ask(t, h).err != nil, true)
+			equal(t, "second call", ask(t, h).text, "hello")
+			equal(t, "asked", []int{len(a.asked), len(b.asked)}, []int{2, 2})
+		})
+	}
 }
 
 func TestLoneCandidateOutOfCreditIsAskedAgainByTheNextCall(t *testing.T) {

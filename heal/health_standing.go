@@ -54,6 +54,9 @@ func (s Standing) Healthy() bool { return s.State == StateHealthy }
 // the whole call.
 func (s Standing) Takes(draw float64) bool { return s.Available() && draw < s.Share }
 
+// forGood says that it rests for what time does not heal.
+func (s Standing) forGood() bool { return !s.Healthy() && s.Probe == ProbeNone }
+
 // CanProbe says that one call of the traffic may try it now although it rests.
 func (s Standing) CanProbe(now time.Time) bool {
 	return s.Probe == ProbeTraffic && s.probeDue(now)

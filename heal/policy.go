@@ -82,10 +82,10 @@ func (p *Policy) Rule(class ninelives.Class) Rule {
 
 // rule is what is done for a fault. What a host answers that is nobody's answer (a
 // web page, a redirect) says nothing of the request, whatever its class: it is
-// treated as unknown.
+// treated as an answer that broke.
 func (p *Policy) rule(f *ninelives.Fault) Rule {
 	if ofHost(f) {
-		return p.Rule(ninelives.ClassUnknown)
+		return p.Rule(ninelives.ClassStreamBroken)
 	}
 	return p.Rule(f.Class)
 }

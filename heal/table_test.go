@@ -157,8 +157,8 @@ func TestFormatFaultMovesOnOnceAndOnlyToAnotherProvider(t *testing.T) {
 }
 
 // A web page in place of an answer is no complaint about the request, though it
-// is one of form: anybody else is asked, also one that rests, and the host is left
-// alone for a while.
+// is one of form: anybody else is asked, also one that rests, and where nothing else comes
+// the host is left alone for a while.
 func TestWhatAHostAnswersInPlaceOfAProviderIsNoFaultOfTheRequest(t *testing.T) {
 	page := fault(ninelives.ClassFormat)
 	page.Scope, page.Status, page.Final = ninelives.ScopeHost, 200, true
@@ -167,9 +167,10 @@ func TestWhatAHostAnswersInPlaceOfAProviderIsNoFaultOfTheRequest(t *testing.T) {
 		sister.candidate.Model, sister.candidate.Key, sister.candidate.Host = "m2", "another", "elsewhere.test"
 		h := healed(a, Fallback(sister))
 		giveUp(t, h, sister, fault(ninelives.ClassAuth))
-		equal(t, "text", ask(t, h).text, "hello")
-		equal(t, "text of the next call", ask(t, h).text, "hello")
-		equal(t, "asked", []int{len(a.asked), len(sister.asked)}, []int{1, 2})
+		for range 7 {
+			equal(t, "text", ask(t, h).text, "hello")
+		}
+		equal(t, "asked", []int{len(a.asked), len(sister.asked)}, []int{5, 7})
 		equal(t, "after", time.Since(t0), 0)
 	})
 	bubble(t, func(t *testing.T, t0 time.Time) {
