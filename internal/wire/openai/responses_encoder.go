@@ -193,7 +193,7 @@ func (e *ResponsesEncoder) start(dst []byte, h responsesHead) []byte {
 
 // text writes a piece of a part; like is what kind of part it is.
 func (e *ResponsesEncoder) text(dst []byte, index int, like ninelives.Part, piece string) []byte {
-	p := e.parts[index]
+	dst, p := e.at(dst, index, like)
 	if p == nil {
 		dst = e.start(dst, e.head(nil))
 		dst, p = e.open(dst, index, like)
@@ -218,6 +218,32 @@ func (e *ResponsesEncoder) text(dst []byte, index int, like ninelives.Part, piec
 		w.RawString(`"logprobs":[]`)
 	}
 	return e.end(dst, kind)
+}
+
+// at is the part as far as it was written; nil if nothing was. One of another kind
+// is what an attempt has left that came to nothing but thoughts: it stays as it
+// was told, and this attempt counts its parts anew.
+func (e *ResponsesEncoder) at(dst []byte, index int, like ninelives.Part) ([]byte, *responsesOutPart) {
+	p := e.parts[index]
+	if p == nil || p.bare || responsesKindOf(p.part) == responsesKindOf(like) {
+		return dst, p
+	}
+	dst = e.endPart(dst, p)
+	clear(e.parts)
+	return dst, nil
+}
+
+// responsesKindOf tells the kinds of parts apart that are told in pieces.
+func responsesKindOf(part ninelives.Part) responsesKind {
+	switch part.(type) {
+	case ninelives.Reasoning:
+		return responsesKindReasoning
+	case ninelives.ToolCall:
+		return responsesKindCall
+	case ninelives.Refusal:
+		return responsesKindRefusal
+	}
+	return responsesKindText
 }
 
 func responsesDeltaEvent(p *responsesOutPart) string {
@@ -433,7 +459,7 @@ func (e *ResponsesEncoder) whole(dst []byte, index int, part ninelives.Part) []b
 		return e.single(dst, part)
 	}
 	had := ""
-	if p != nil {
+	if dst, p = e.at(dst, index, like); p != nil {
 		had = p.before + p.text.String()
 	}
 	rest, ok := strings.CutPrefix(text, had)

@@ -261,7 +261,7 @@ func (w *responsesWriter) response(h responsesHead, r *ninelives.Response, outpu
 	}
 	w.StringMember("status", status)
 	w.StringMember("model", h.model)
-	if rawjson.Get(extra, "incomplete_details") == nil && (extra == nil || reason != "") {
+	if own := rawjson.Get(extra, "incomplete_details"); (own == nil || rawjson.Null(own)) && (extra == nil || reason != "") {
 		w.Name("incomplete_details")
 		if reason == "" {
 			w.RawString("null")
