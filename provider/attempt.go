@@ -287,6 +287,7 @@ func (a *attempt) readStream(resp *http.Response, in *body) (*ninelives.Response
 		}
 	}
 	decoder := a.codec.decoder(a.options)
+	calls := callsOf(decoder)
 	emit := a.pass // once: a method value is allocated
 	var cause *ninelives.Fault
 	failed := false // after the end of the answer, which stands
@@ -322,7 +323,17 @@ func (a *attempt) readStream(resp *http.Response, in *body) (*ninelives.Response
 				failed = true
 				continue
 			}
-			a.relayEvent(raw, decoder.State() != wire.Open, events.More())
+			switch calls.take(raw, decoder.State()) {
+			case callsNone:
+				a.relayEvent(raw, decoder.State() != wire.Open, events.More())
+			case callsHeld:
+				a.relayDue(true)
+			case callsWhole:
+				a.due.events += calls.events
+				a.relay(calls.data, true, events.More())
+			case callsOdd:
+				events = nil // what is not relayed is written from what was read
+			}
 		}
 	}
 	a.relayDue(false)

@@ -13,16 +13,23 @@ import (
 // model and date are what makes the chunks one answer.
 func (e *ChatEncoder) Adopt(heads []byte, told []ninelives.Event, frames int) {
 	e.began = frames > 0
+	named := false
 	events := sse.NewReader(bytes.NewReader(heads))
 	for f, err := events.Next(); err == nil; f, err = events.Next() {
 		if !rawjson.Valid(f.Data) || rawjson.Get(f.Data, "choices") == nil {
 			continue
 		}
+		if usage := rawjson.Get(f.Data, "usage"); usage != nil && !rawjson.Null(usage) {
+			e.o.Usage = false // clients add up what comes twice
+		}
+		if named {
+			continue
+		}
+		named = true
 		e.o.ID, e.o.Model = rawjson.String(rawjson.Get(f.Data, "id")), rawjson.String(rawjson.Get(f.Data, "model"))
 		if n := chatCreated(rawjson.Get(f.Data, "created")); n > 0 {
 			e.o.Created = time.Unix(n, 0)
 		}
-		break
 	}
 	for _, ev := range told {
 		switch ev := ev.(type) {

@@ -47,9 +47,17 @@ func (c *chatChoice) toolCall(raw []byte) bool {
 	if n, ok := chatIndex(index); ok && !c.whole {
 		place = n
 	}
+	n := c.calls.Len()
 	p, ok := c.callPiece(int(place), id, name, arguments)
 	if !ok {
 		return false
+	}
+	if !c.whole && c.calls.Len() > 0 {
+		begins := c.calls.Len() > n
+		c.d.called = true
+		c.d.odd = c.d.odd || place < 0 || begins && (place < c.places || rawjson.String(id) == "") ||
+			rawjson.Kind(arguments) == '{' || rawjson.Kind(arguments) == '['
+		c.places = max(c.places, place+1)
 	}
 	p.custom = p.custom || custom != nil
 	for m := range rawjson.Members(raw) {

@@ -20,6 +20,7 @@ type chatChoice struct {
 	parts    []*chatPart
 	calls    wire.Calls
 	callPart []*chatPart // of each call
+	places   int64       // one more than the highest index of a call
 	splitter *wire.TextSplitter
 
 	content, thought, refusal chatTail

@@ -28,6 +28,8 @@ type chatDecoder struct {
 	told     bool                       // an event was given
 	frames   int
 	done     bool // [DONE] was seen
+	called   bool // a call was begun
+	odd      bool // and one is written as clients do not read it
 	closed   bool // nothing follows
 	fault    *ninelives.Fault
 	warnings []string
@@ -74,6 +76,14 @@ func (d *chatDecoder) finished() bool {
 	}
 	return len(d.choices) > 0
 }
+
+// Calling tells whether the stream has begun a tool call, and whether one of them
+// is written so that it can be understood and clients do not: without an index or
+// an id of its own, or with arguments that are no text. Such chunks must not be
+// relayed.
+//
+// Source: notes/clients.md §4, what each client insists on.
+func (d *chatDecoder) Calling() (begun, odd bool) { return d.called, d.odd }
 
 // Frame implements wire.Decoder.
 func (d *chatDecoder) Frame(f wire.Frame, emit func(ninelives.Event) bool) error {
