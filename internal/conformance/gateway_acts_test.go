@@ -1,6 +1,7 @@
 package conformance_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -19,6 +20,8 @@ type act struct {
 	// streamed to ("stream") or not ("piece").
 	all  bool
 	only string
+	// servers are the protocols of providers that can do it; nil means all.
+	servers []ninelives.Protocol
 	// few plays it for every second client.
 	few bool
 	// stream is how it goes; piece, if that differs, where the provider is asked
@@ -77,6 +80,9 @@ func (a *act) play(t *testing.T) {
 	}
 	for i, f := range faces {
 		for j, upstream := range f.pairs(a.all) {
+			if a.servers != nil && !slices.Contains(a.servers, upstream) {
+				continue
+			}
 			for k, streamed := range []bool{true, false} {
 				if a.plays(i+j+k, streamed) {
 					raise(t, of(upstream), f, upstream, streamed, a.judge)

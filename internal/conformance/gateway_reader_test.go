@@ -82,7 +82,8 @@ func readStream(p ninelives.Protocol, body []byte, cut error) understood {
 	r := &streamReader{protocol: p, sequence: -1}
 	events, rest := eventsOf(body)
 	for _, e := range events {
-		if r.ended && r.marked || r.failure != "" {
+		twice := p == ninelives.OpenAIResponses && e.name == "response.failed" // after error: some clients hear only the one, some the other
+		if r.ended && r.marked || r.failure != "" && !twice {
 			r.trip("an event after the end: %+v", e)
 		}
 		if p == ninelives.OpenAIChat && e.data == "[DONE]" {
@@ -120,7 +121,7 @@ func readStream(p ninelives.Protocol, body []byte, cut error) understood {
 		r.trip("it stops as if all were well, without its end")
 	case !r.ended && r.failure == "":
 		r.trip("cut without a word: %v", cut)
-	case r.failure != "" && cut == nil && p != ninelives.OpenAIResponses:
+	case r.failure != "" && cut == nil && p != ninelives.OpenAIResponses: // where it is an end of its own
 		r.trip("it fails, and then the connection ends as if all were well")
 	case rest != "":
 		r.trip("half an event at the end: %q", rest)
