@@ -82,14 +82,9 @@ func (k *call) serve() {
 	k.forget = func() {}
 	k.stats = callStats{ID: k.id, Began: k.began, Operation: "chat", Protocol: k.codec.protocol}
 	k.truth = newTruth(k.began)
-	leave, ok := k.s.drain.enter()
-	if !ok {
-		k.refuse(&refused{Trouble: troubleBusy, Text: "This gateway is stopping. Ask again in a moment.", Wait: 5 * time.Second})
-		return
-	}
-	if k.s.drain.inFlight() > k.plan.Limits.InFlight {
-		leave()
-		k.refuse(&refused{Trouble: troubleBusy, Text: "This gateway has as many calls under way as it may have. Ask again in a moment.", Wait: 2 * time.Second})
+	leave, no := k.s.enter(k.plan.Limits)
+	if no != nil {
+		k.refuse(no)
 		return
 	}
 	if err := k.accept(); err != nil {

@@ -38,6 +38,20 @@ func (d *drain) enter() (leave func(), ok bool) {
 	return sync.OnceFunc(d.leave), true
 }
 
+// enter lets a call into the gateway, which leaves exactly once, or says why not:
+// it stops, or has as many under way as it may.
+func (s *Server) enter(limits Limits) (leave func(), no *refused) {
+	leave, ok := s.drain.enter()
+	if !ok {
+		return nil, &refused{Trouble: troubleBusy, Text: "This gateway is stopping. Ask again in a moment.", Wait: 5 * time.Second}
+	}
+	if s.drain.inFlight() > limits.InFlight {
+		leave()
+		return nil, &refused{Trouble: troubleBusy, Text: "This gateway has as many calls under way as it may have. Ask again in a moment.", Wait: 2 * time.Second}
+	}
+	return leave, nil
+}
+
 func (d *drain) leave() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -19,9 +19,9 @@ func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) {
 	k := &call{s: s, plan: s.plan.Load(), codec: chat, w: w, r: r, began: time.Now(), id: "req_" + random(12), forget: func() {}}
 	k.stats = callStats{ID: k.id, Began: k.began, Operation: "embeddings", Protocol: chat.protocol}
 	k.truth = newTruth(k.began)
-	leave, ok := s.drain.enter()
-	if !ok {
-		k.refuse(&refused{Trouble: troubleBusy, Text: "This gateway is stopping. Ask again in a moment.", Wait: 5 * time.Second})
+	leave, no := s.enter(k.plan.Limits)
+	if no != nil {
+		k.refuse(no)
 		return
 	}
 	defer leave()

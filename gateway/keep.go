@@ -37,6 +37,9 @@ func (k *call) begin(ctx context.Context) error {
 	if j == nil {
 		return k.withoutJournal(cmp.Or(err, errNoJournal))
 	}
+	if err := j.Gone(); err != nil { // who would find it there again?
+		return k.withoutJournal(err)
+	}
 	labels := map[string]string{labelRoute: k.way.Name}
 	if k.client.Name != "" {
 		labels[labelKey] = k.client.Name

@@ -295,7 +295,7 @@ func TestExhaustedTellsTheWholeTrail(t *testing.T) {
 		equal(t, "message", s.err.Error(), AllFailed+" Tried 4 times in 12.3s: a/m overloaded (HTTP 503) after 1.5s; "+
 			"a/m overloaded (HTTP 503) after 1.5s; b/m auth after 0s; a/m overloaded (HTTP 503) after 1.5s. "+
 			"Last: as the script says. Ended because the number of failed attempts is spent. "+
-			"Try again after 2000-01-01T00:00:26Z, or add a fallback.")
+			"Try again after "+t0.Add(26*time.Second).Format(time.RFC3339)+", or add a fallback.") // in the zone of the machine
 		var e *Exhausted
 		errors.As(s.err, &e)
 		equal(t, "first", e.Trail[0].Took, 1500*time.Millisecond)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -251,4 +252,21 @@ func TestAFullDiskIsKnownByItsErrorAndPasses(t *testing.T) {
 	if errors.Is(explain("p", errNewer), ErrFull) {
 		t.Error("another error is taken for a full disk")
 	}
+}
+
+func TestAFileThatWasRemovedOrReplacedIsNoticed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "j")
+	j := openTest(t, path)
+	gone := "the journal " + path + " was removed meanwhile"
+	must(t, j.Gone())
+	must(t, os.Rename(path, path+".old"))
+	if err := j.Gone(); err == nil || err.Error() != gone {
+		t.Errorf("removed: %v", err)
+	}
+	must(t, os.WriteFile(path, nil, 0o600))
+	if err := j.Gone(); err == nil || err.Error() != gone {
+		t.Errorf("replaced: %v", err)
+	}
+	must(t, os.Rename(path+".old", path))
+	must(t, j.Gone())
 }

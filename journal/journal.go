@@ -31,6 +31,8 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
+	"os"
 	"path/filepath"
 	"sync"
 
@@ -67,6 +69,7 @@ var (
 // Journal is an open journal. It is safe for concurrent use.
 type Journal struct {
 	path    string
+	file    os.FileInfo
 	owners  *owners
 	ids     ids
 	readers *sql.DB
@@ -125,6 +128,10 @@ func OpenWith(path string, o Options) (*Journal, error) {
 	if err != nil {
 		return nil, explain(path, err)
 	}
+	file, err := os.Stat(path)
+	if err != nil {
+		return nil, explain(path, errors.Join(err, db.Close(), owners.leave()))
+	}
 	w, err := newWriter(db)
 	if err != nil {
 		return nil, explain(path, errors.Join(err, db.Close(), owners.leave()))
@@ -136,6 +143,7 @@ func OpenWith(path string, o Options) (*Journal, error) {
 	readers.SetMaxOpenConns(4)
 	j := &Journal{
 		path:    path,
+		file:    file,
 		owners:  owners,
 		readers: readers,
 		queue:   make(chan *write, maxBatch),
@@ -177,6 +185,15 @@ func (j *Journal) Close() error {
 	<-j.gone
 	if err := errors.Join(j.err, read, j.owners.leave()); err != nil {
 		return explain(j.path, err)
+	}
+	return nil
+}
+
+// Gone says that the file was removed or replaced since it was opened: writes
+// succeed then, and end with the process. nil says that it is there.
+func (j *Journal) Gone() error {
+	if now, err := os.Stat(j.path); err != nil || !os.SameFile(now, j.file) {
+		return fmt.Errorf("the journal %s was removed meanwhile", j.path)
 	}
 	return nil
 }

@@ -9,6 +9,8 @@ import (
 
 func agentThatIsKilled([]string) int { return 2 }
 
+func usualMask() {}
+
 // worked is the time since the process began, where nobody tells how much of
 // it was its own.
 func worked(*testing.T) time.Duration { return time.Since(began) }

@@ -14,6 +14,9 @@ import (
 	"time"
 )
 
+// usualMask gives new files the modes that these tests want to be told of.
+func usualMask() { syscall.Umask(0o022) }
+
 // worked is the time that this process has had a processor: what others do on
 // the machine does not count.
 func worked(t *testing.T) time.Duration {

@@ -112,12 +112,7 @@ func newSoak(t *testing.T) *soak {
 		chaos.Scenario{Name: soakSlow, Steps: []chaos.Step{{Interval: 200 * time.Millisecond}}},
 	)
 	t.Cleanup(srv.Close)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	_ = l.Close()
+	address := portOfOwn(t)
 	dir := t.TempDir()
 	s := &soak{t: t, dir: dir, address: address, config: filepath.Join(dir, "soak.yaml"), upstream: srv.URL(), seen: map[string]soakCall{}, tally: map[string]int{},
 		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: soakWorkers}}}
@@ -135,6 +130,20 @@ func newSoak(t *testing.T) *soak {
 		}
 	})
 	return s
+}
+
+// portOfOwn is an address that stays free while the gateway is down: no port of
+// those that the system gives to connections.
+func portOfOwn(t *testing.T) string {
+	t.Helper()
+	for port := 20000 + os.Getpid()%5000; port < 30000; port++ {
+		if l, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port)); err == nil {
+			_ = l.Close()
+			return l.Addr().String()
+		}
+	}
+	t.Fatal("no port is free")
+	return ""
 }
 
 // soakFaults is a list of steps, half of them good.
@@ -237,7 +246,7 @@ func (s *soak) start() {
 		s.t.Fatal(err)
 	}
 	s.life.Add(1)
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		if resp, err := s.client.Get("http://" + s.address + "/readyz"); err == nil {
 			_ = resp.Body.Close()
 			return

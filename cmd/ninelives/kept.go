@@ -23,7 +23,6 @@ type kept struct {
 	what     string
 	warnings []string
 	path     string
-	file     os.FileInfo
 }
 
 // statePath is the directory of what is kept beside the journal.
@@ -66,12 +65,7 @@ func (p *process) openSealed(what string, key provider.Secret) *kept {
 		k.path = path
 		k.j, err = journal.OpenWith(path, journal.Options{Key: key.Reveal()})
 	}
-	if err == nil {
-		k.file, err = os.Stat(path)
-	}
 	if err != nil {
-		k.close()
-		k.j = nil
 		err = movable(err)
 		k.err = err
 		k.warn(err)
@@ -172,16 +166,8 @@ func (k *kept) end(id string, o journal.Outcome) error {
 	if err := k.j.End(context.Background(), id, o); err != nil {
 		return &unkeptError{fmt.Errorf("the end of the call is not kept: %w", err)}
 	}
-	if err := k.removed(); err != nil {
+	if err := k.j.Gone(); err != nil {
 		return &unkeptError{fmt.Errorf("the %s is not kept: %w", k.what, err)}
-	}
-	return nil
-}
-
-// removed says that the file is no longer the one that is written to.
-func (k *kept) removed() error {
-	if now, err := os.Stat(k.path); err != nil || !os.SameFile(now, k.file) {
-		return fmt.Errorf("the journal %s was removed meanwhile", k.path)
 	}
 	return nil
 }

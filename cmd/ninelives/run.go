@@ -144,7 +144,7 @@ func (r *running) run(ctx context.Context, mistake error) error {
 	}
 	out = r.carryOut(ctx, kept, out, task)
 	if out.kept {
-		if err := kept.removed(); err != nil {
+		if err := kept.j.Gone(); err != nil {
 			out.kept = false
 			fmt.Fprintln(r.stderr, "ninelives: the session is not kept: "+oneLine(err.Error()))
 		}
