@@ -5,10 +5,9 @@ import (
 	"errors"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	ninelives "github.com/ninelives-ai/ninelives"
 	"github.com/ninelives-ai/ninelives/heal"
+	"github.com/ninelives-ai/ninelives/internal/wire/rawjson"
 )
 
 // ending is how a call ended.
@@ -161,7 +160,7 @@ func flagged(err error) (resp *ninelives.Response, whole bool) {
 	resp.Candidate = f.Candidate
 	resp.Message.Parts = nil
 	for _, p := range f.Partial.Message.Parts {
-		if c, ok := p.(ninelives.ToolCall); ok && (c.Name == "" || !jsontext.Value(c.Arguments).IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))) {
+		if c, ok := p.(ninelives.ToolCall); ok && (c.Name == "" || !rawjson.Valid([]byte(c.Arguments))) {
 			whole = false
 			continue
 		}

@@ -17,6 +17,7 @@ import (
 	ninelives "github.com/ninelives-ai/ninelives"
 	"github.com/ninelives-ai/ninelives/internal/wire"
 	"github.com/ninelives-ai/ninelives/internal/wire/bedrock"
+	"github.com/ninelives-ai/ninelives/internal/wire/rawjson"
 	"github.com/ninelives-ai/ninelives/internal/wire/sse"
 )
 
@@ -412,7 +413,7 @@ func (a *attempt) readWhole(resp *http.Response, text []byte) (*ninelives.Respon
 		return nil, a.classify(resp, nil, true)
 	case t[0] != '{' && t[0] != '[': // a page of HTML, a plain word
 		return nil, a.classify(resp, text, true)
-	case !jsontext.Value(t).IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)):
+	case !rawjson.Valid(t):
 		f := &ninelives.Fault{Class: ninelives.ClassUnknown, Status: resp.StatusCode, Billed: ninelives.BilledMaybe}
 		if !beginsAnswer(t) {
 			f = a.classify(resp, text, true)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	json2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"pgregory.net/rapid"
 
@@ -196,4 +197,38 @@ func TestTextIsQuotedAndReadAsByTheLibrary(t *testing.T) {
 			t.Fatalf("%s is read %q, want %q", quoted, got, want)
 		}
 	})
+}
+
+// lenient is what Valid lets pass.
+var lenient = json2.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+
+// FuzzValid holds Valid to what the library says of the same bytes.
+func FuzzValid(f *testing.F) {
+	for _, s := range []string{`{"a":[1,-0.5e+3,"x\\\"\\u00e9",true,false,null,{}],"":[]}`, ` [ ] `, `"`, `"\\`, `01`, `-`, `1.`, `1e`, `[1,]`, `{"a":1,}`, `{,}`, `tru`, "\"\x01\"", `{"a"}`, `[1 2]`, `1 2`, `]`, `{"a":1]`, "\"\xff\"", `"\\ud800"`, `"12345678\\x"`, "\"1234567\n\""} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if got, want := rawjson.Valid(b), jsontext.Value(b).IsValid(lenient); got != want {
+			t.Errorf("%q is valid: %t, want %t", b, got, want)
+		}
+	})
+}
+
+func TestValidAsTheLibrarySays(t *testing.T) {
+	tokens := rapid.SampledFrom([]string{"{", "}", "[", "]", ",", ":", `"a"`, `"long plain text of some length"`, `"\\n\\u00e9"`, `"\\x"`, `"`, "\\", "1", "-", "0", ".5", "e9", "E+", "true", "nul", "null", "false", " ", "\n", "\x00", "\x1f", "\u00a0", "\xff"})
+	rapid.Check(t, func(t *rapid.T) {
+		b := []byte(strings.Join(rapid.SliceOfN(tokens, 0, 14).Draw(t, "tokens"), ""))
+		if got, want := rawjson.Valid(b), jsontext.Value(b).IsValid(lenient); got != want {
+			t.Fatalf("%q is valid: %t, want %t", b, got, want)
+		}
+	})
+	for _, nested := range []int{10_000, 10_001} {
+		for _, open := range []string{"[", `{"":`} {
+			shut := map[string]string{"[": "]", `{"":`: "0}"}[open]
+			b := []byte(strings.Repeat(open, nested) + shut + strings.Repeat(shut[len(shut)-1:], nested-1))
+			if got, want := rawjson.Valid(b), jsontext.Value(b).IsValid(lenient); got != want {
+				t.Errorf("%d of %s: %t, want %t", nested, open, got, want)
+			}
+		}
+	}
 }

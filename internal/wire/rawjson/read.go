@@ -12,17 +12,8 @@ import (
 	"math"
 	"strconv"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
-
-// lenient is how provider data is read: broken UTF-8 and repeated names are no
-// reason to lose an answer.
-var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-
-// Valid reports whether b is exactly one JSON value. Invalid UTF-8 and
-// repeated names are let pass.
-func Valid(b []byte) bool { return jsontext.Value(b).IsValid(lenient) }
 
 // Member is one member of an object. Raw is name, colon and value as they stand.
 type Member struct {
@@ -144,7 +135,7 @@ func String(v []byte) string {
 	if plain := v[1 : len(v)-1]; plainText(plain) {
 		return string(plain)
 	}
-	return string(appendUnquoted(make([]byte, 0, len(v)), v))
+	return unquoted(v)
 }
 
 // AppendString appends the text of a JSON string to dst; anything else

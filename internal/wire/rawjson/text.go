@@ -2,6 +2,7 @@ package rawjson
 
 import (
 	"bytes"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -47,7 +48,7 @@ func appendQuoted(dst []byte, s string) []byte {
 
 // plainPrefix is how many bytes at the beginning of s stand for themselves in a
 // JSON string.
-func plainPrefix(s string) int {
+func plainPrefix[T string | []byte](s T) int {
 	const ones, tops = 0x0101010101010101, 0x8080808080808080
 	i := 0
 	for ; i+8 <= len(s); i += 8 {
@@ -72,25 +73,47 @@ func plainPrefix(s string) int {
 // jsontext.AppendUnquote does, whose error tells of what is no UTF-8.
 func appendUnquoted(dst, v []byte) []byte {
 	before := len(dst)
+	if !runs(v, func(run []byte) { dst = append(dst, run...) }) {
+		dst, _ = jsontext.AppendUnquote(dst[:before], v)
+	}
+	return dst
+}
+
+// unquoted is the text of the JSON string v.
+func unquoted(v []byte) string {
+	var text strings.Builder
+	text.Grow(len(v))
+	if runs(v, func(run []byte) { text.Write(run) }) {
+		return text.String()
+	}
+	careful, _ := jsontext.AppendUnquote(nil, v)
+	return string(careful)
+}
+
+// runs gives the text of the JSON string v piece by piece. It reports false, maybe
+// after some of them, if v has anything in it but plain text and short escapes.
+func runs(v []byte, give func([]byte)) bool {
 	rest := v[1 : len(v)-1]
-	for valid := utf8.Valid(rest); valid; {
+	if !utf8.Valid(rest) {
+		return false
+	}
+	for {
 		n := bytes.IndexByte(rest, '\\')
 		if n < 0 {
-			return append(dst, rest...)
+			give(rest)
+			return true
 		}
-		dst = append(dst, rest[:n]...)
 		if n+1 == len(rest) {
-			break
+			return false
 		}
-		c := unescaped[rest[n+1]]
-		if c == 0 {
-			break // by its number, maybe one half of a pair
+		give(rest[:n])
+		c := rest[n+1]
+		if unescaped[c] == 0 {
+			return false // by its number, maybe one half of a pair
 		}
-		dst = append(dst, c)
+		give(unescaped[c : int(c)+1])
 		rest = rest[n+2:]
 	}
-	dst, _ = jsontext.AppendUnquote(dst[:before], v)
-	return dst
 }
 
 // unescaped are the characters that have an escape of two bytes.
