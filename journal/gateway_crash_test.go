@@ -362,6 +362,9 @@ func TestKilledAtEveryPointACallOfTheGatewayIsWholeOrNotThere(t *testing.T) {
 }
 
 func TestKilledAtAnyTimeUnderLoadACallOfTheGatewayIsWholeOrNotThere(t *testing.T) {
+	if underRace {
+		t.Skip("starts many processes: runs without the race detector")
+	}
 	path := filepath.Join(t.TempDir(), "j")
 	for range 4 {
 		out, err := command("relay many", path, 200+rand.IntN(800)).Output()
