@@ -248,13 +248,13 @@ func (d *decider) badness(i int) int {
 }
 
 // better says that candidate i is less bad than candidate j. Of two that are alike
-// it is the one that is back first: it was not asked for longer, so that calls
+// it is the one whose rest ends first: it was not asked for longer, so that calls
 // do not all ask the same one, over which its rest begins anew each time.
 func (d *decider) better(i, j int) bool {
 	if a, b := d.badness(i), d.badness(j); a != b {
 		return a < b
 	}
-	return d.s.Candidates[i].Standing.Back(d.s.Now).Before(d.s.Candidates[j].Standing.Back(d.s.Now))
+	return d.s.Candidates[i].Standing.Until.Before(d.s.Candidates[j].Standing.Until)
 }
 
 // leastBadAsked says that this call has asked the least bad one already.
