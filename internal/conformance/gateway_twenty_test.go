@@ -88,6 +88,7 @@ var twentyActs = []act{
 		stream: course{1, [2]int{4, 1}, 4 * 7 * pace, 4 * 7 * pace},
 		piece:  course{1, [2]int{4, 1}, 30 * pace, 30 * pace},
 		begun:  true, // with its thoughts
+		sees:   "the whole answer, from the second; a stream shows the first one's thoughts before",
 	},
 	{
 		name: "09", does: "200 with the body `null`", script: script{primaryModel: "null-body"},
