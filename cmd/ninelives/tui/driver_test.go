@@ -404,6 +404,25 @@ func TestWithoutATerminalItSaysWhatToUse(t *testing.T) {
 	}
 }
 
+// A renderer that has cleared its screen believes the cursor to be where it is
+// only with the next frame; lines that are put above the frame before that are
+// lost. On a busy machine they were.
+func TestNoCursorIsMovedBetweenFrames(t *testing.T) {
+	w := newWheel(t, Config{})
+	w.out = &screen{}
+	w.Update(tea.WindowSizeMsg{Width: 80, Height: 24})
+	w.ui.print(block{kind: blockNote, head: "a line"})
+	steps := reflect.ValueOf(w.flush()()) // a sequence of commands
+	for i := range steps.Len() {
+		if msg := steps.Index(i).Interface().(tea.Cmd)(); reflect.TypeOf(msg) == reflect.TypeOf(tea.ClearScreen()) {
+			t.Error("the screen is cleared")
+		}
+	}
+	if got := strings.Join(w.out.lines, "|"); !strings.Contains(got, "a line") {
+		t.Errorf("%q is to be put above the frame", got)
+	}
+}
+
 func TestLinesArePutAboveTheFrameInOneWrite(t *testing.T) {
 	file, err := os.CreateTemp(t.TempDir(), "")
 	if err != nil {

@@ -263,7 +263,11 @@ func (d *driver) Update(msg tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 	return d, tea.Batch(cmds...)
 }
 
-// flush hands finished lines to the screen.
+// flush hands finished lines to the screen, and has the whole frame drawn again
+// below them. Asking for the size does that with the next frame. To clear the
+// screen would do it too, but first moves the cursor, as the renderer believes
+// at once and the terminal learns with the next frame: lines that come in
+// between would be put in the wrong place, and drawn over.
 func (d *driver) flush() tea.Cmd {
 	u := &d.ui
 	if u.w == 0 || len(u.out) == 0 && !u.redraw {
@@ -271,7 +275,7 @@ func (d *driver) flush() tea.Cmd {
 	}
 	d.out.print(u.out, u.redraw)
 	u.out, u.redraw = nil, false
-	return tea.Sequence(tea.Println(mark), tea.ClearScreen)
+	return tea.Sequence(tea.Println(mark), tea.RequestWindowSize)
 }
 
 // clock ticks while time changes what is shown.
