@@ -391,7 +391,7 @@ func TestMistakeInTheScreenEndsWithALineAndKeepsTheText(t *testing.T) {
 }
 
 func TestWithoutATerminalItSaysWhatToUse(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	defer goleak.VerifyNone(t, ownClock())
 	in, out, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

@@ -240,9 +240,12 @@ func TestMain(m *testing.M) {
 	if os.Getenv("TUI_TEST_PROGRAM") != "" {
 		os.Exit(program())
 	}
-	// The highlighter's regular expressions have a clock that ends by itself.
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/dlclark/regexp2.runClock"))
+	goleak.VerifyTestMain(m, ownClock())
 }
+
+// ownClock leaves out the clock of the highlighter's regular expressions, which
+// ends by itself.
+func ownClock() goleak.Option { return goleak.IgnoreAnyFunction("github.com/dlclark/regexp2.runClock") }
 
 // program runs the terminal over scripted sessions.
 func program() int {
