@@ -16,13 +16,11 @@ type act struct {
 	script     script
 	// of gives the script for servers of a protocol, in place of script.
 	of func(ninelives.Protocol) script
-	// all plays it for all pairs of protocols; only for clients that are
-	// streamed to ("stream") or not ("piece").
-	all  bool
+	// only plays it for clients that are streamed to ("stream") or not ("piece").
 	only string
 	// servers are the protocols of providers that can do it; nil means all.
 	servers []ninelives.Protocol
-	// few plays it for every second client.
+	// few plays it for every second client, with two protocols of servers.
 	few bool
 	// stream is how it goes; piece, if that differs, where the provider is asked
 	// for an answer in one piece; again where it streams and the client waits
@@ -79,7 +77,7 @@ func (a *act) play(t *testing.T) {
 		of = func(ninelives.Protocol) script { return a.script }
 	}
 	for i, f := range faces {
-		for j, upstream := range f.pairs(a.all) {
+		for j, upstream := range f.pairs(!a.few) {
 			if a.servers != nil && !slices.Contains(a.servers, upstream) {
 				continue
 			}

@@ -23,28 +23,28 @@ const (
 
 var publicActs = []act{
 	{
-		name: "S01", does: "429 once, with `Retry-After: 2`", script: script{primaryModel: "fb-s01-429-retry-after"}, all: true,
+		name: "S01", does: "429 once, with `Retry-After: 2`", script: script{primaryModel: "fb-s01-429-retry-after"},
 		stream: course{0, [2]int{2, 0}, hint, hinted},
 		then:   func(s *show, _ heard) { between(s, "asked again", s.arrivals(s.primary)[1], hint, hinted) },
 	},
 	{
-		name: "S02", does: "429 for good, without a hint", script: script{primaryModel: "fb-s02-429-persistent"}, all: true,
+		name: "S02", does: "429 for good, without a hint", script: script{primaryModel: "fb-s02-429-persistent"},
 		stream: course{1, [2]int{3, 1}, 0, backoff + 2*backoff},
 	},
 	{
-		name: "S03", does: "500 once", script: script{primaryModel: "fb-s03-500-then-200"}, all: true,
+		name: "S03", does: "500 once", script: script{primaryModel: "fb-s03-500-then-200"},
 		stream: course{0, [2]int{2, 0}, 0, backoff},
 	},
 	{
-		name: "S04", does: "503 for good", script: script{primaryModel: "fb-s04-503-persistent"}, all: true,
+		name: "S04", does: "503 for good", script: script{primaryModel: "fb-s04-503-persistent"},
 		stream: course{1, [2]int{2, 1}, 0, backoff},
 	},
 	{
-		name: "S05", does: "resets the connection before the headers, once", script: script{primaryModel: "fb-s05-reset"}, all: true,
+		name: "S05", does: "resets the connection before the headers, once", script: script{primaryModel: "fb-s05-reset"},
 		stream: course{0, [2]int{2, 0}, 0, 0},
 	},
 	{
-		name: "S06", does: "is silent for 120 s", script: script{primaryModel: "fb-s06-no-response"}, all: true,
+		name: "S06", does: "is silent for 120 s", script: script{primaryModel: "fb-s06-no-response"},
 		stream: course{1, [2]int{1, 1}, race, raced},
 		then: func(s *show, h heard) {
 			left := h.took - s.alone() // as soon as the other one gives a token
@@ -61,18 +61,18 @@ var publicActs = []act{
 		},
 	},
 	{
-		name: "S07", does: "sends its first token after 20 s", script: script{primaryModel: "fb-s07-slow-ttft"}, all: true,
+		name: "S07", does: "sends its first token after 20 s", script: script{primaryModel: "fb-s07-slow-ttft"},
 		stream: course{1, [2]int{1, 1}, race, raced},
 		then:   func(s *show, h heard) { between(s, "in all", h.took, 0, 15*time.Second) },
 	},
 	{
-		name: "S08", does: "cuts the stream after 40 of 60 tokens", script: script{primaryModel: "fb-s08-stream-cut"}, all: true, begun: true, spent: true,
+		name: "S08", does: "cuts the stream after 40 of 60 tokens", script: script{primaryModel: "fb-s08-stream-cut"}, begun: true, spent: true,
 		stream: course{1, [2]int{2, 1}, 39*pace + 19*pace, 39*pace + 19*pace + backoff},
 		again:  course{1, [2]int{2, 1}, 2 * 39 * pace, 2*39*pace + backoff},
 		piece:  course{1, [2]int{2, 1}, 2 * 60 * pace, 2*60*pace + backoff},
 	},
 	{
-		name: "S09", does: "stalls after 20 of 60 tokens", script: script{primaryModel: "fb-s09-stream-stall"}, all: true, begun: true, spent: true,
+		name: "S09", does: "stalls after 20 of 60 tokens", script: script{primaryModel: "fb-s09-stream-stall"}, begun: true, spent: true,
 		stream: course{1, [2]int{1, 1}, 19*pace + 30*time.Second - 20*pace, 19*pace + 30*time.Second - 20*pace},
 		again:  course{1, [2]int{1, 1}, 19*pace + 30*time.Second, 19*pace + 30*time.Second},
 		piece:  course{1, [2]int{1, 1}, race, raced},
@@ -87,38 +87,38 @@ var publicActs = []act{
 		},
 	},
 	{
-		name: "S10", does: "sends an event that is no JSON after 10 tokens; in one piece, half a body", script: script{primaryModel: "fb-s10-malformed-chunk"}, all: true,
+		name: "S10", does: "sends an event that is no JSON after 10 tokens; in one piece, half a body", script: script{primaryModel: "fb-s10-malformed-chunk"},
 		stream: course{0, [2]int{1, 0}, 0, 0},
-		piece:  course{1, [2]int{1, 1}, 60 * pace, 60 * pace},
+		piece:  course{1, [2]int{2, 1}, 2 * 60 * pace, 2*60*pace + backoff},
 	},
 	{
 		// A chat stream is complete without [DONE]: it is relayed as it is. All others get theirs.
-		name: "S11", does: "leaves out the end marker of its stream", script: script{primaryModel: "fb-s11-no-done"}, all: true, bare: true,
+		name: "S11", does: "leaves out the end marker of its stream", script: script{primaryModel: "fb-s11-no-done"}, bare: true,
 		stream: course{0, [2]int{1, 0}, 0, 0},
 	},
 	{
-		name: "S12", does: "says that the request is too long for its window", script: script{primaryModel: "fb-s12-context-length"}, all: true,
+		name: "S12", does: "says that the request is too long for its window", script: script{primaryModel: "fb-s12-context-length"},
 		stream: course{1, [2]int{1, 1}, 0, 0},
 	},
 	{
-		name: "S13", does: "refuses the prompt by its content filter", script: script{primaryModel: "fb-s13-content-filter"}, all: true,
+		name: "S13", does: "refuses the prompt by its content filter", script: script{primaryModel: "fb-s13-content-filter"},
 		test: contentFilter, calls: "1, 0", after: "at once",
 		sees: "400 with the provider's reason; between Gemini and Gemini its own `blockReason`",
 	},
 	{
-		name: "S14", does: "cuts the stream, and the second provider refuses to continue an answer that is begun", all: true, begun: true, spent: true,
+		name: "S14", does: "cuts the stream, and the second provider refuses to continue an answer that is begun", begun: true, spent: true,
 		script: script{primaryModel: "fb-s14-stream-cut", fallbackModel: "fb-ok-noprefill"},
 		stream: course{1, [2]int{2, 1}, 39*pace + 19*pace, 39*pace + 19*pace + backoff},
 		again:  course{1, [2]int{2, 1}, 2 * 39 * pace, 2*39*pace + backoff},
 		piece:  course{1, [2]int{2, 1}, 2 * 60 * pace, 2*60*pace + backoff},
 	},
 	{
-		name: "S15", does: "503 for 60 s, then well; a call every 4 s", script: script{primaryModel: "fb-s15-flap"},
+		name: "S15", does: "503 for 60 s, then well; a call every 4 s", few: true, script: script{primaryModel: "fb-s15-flap"},
 		test: flap, calls: "6 in vain in 20 calls, then the first again", after: "at once; the first call up to 0.5 s",
 		sees: "the whole answer, every time; from the first provider again 12 s after it is back",
 	},
 	{
-		name: "S16", does: "503 for good; whose name and usage are told", script: script{primaryModel: "fb-s16-503-persistent"}, all: true,
+		name: "S16", does: "503 for good; whose name and usage are told", script: script{primaryModel: "fb-s16-503-persistent"},
 		stream: course{1, [2]int{2, 1}, 0, backoff},
 		then:   func(s *show, h heard) { equal(s, "attempts, as told", s.told(h, "Attempts"), "3") },
 	},

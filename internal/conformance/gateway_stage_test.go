@@ -79,9 +79,9 @@ type show struct {
 // where they speak the client's protocol, else they are asked for a stream.
 func (s *show) pieced() bool { return !s.streamed && s.relayed }
 
-// pairs are the protocols of servers that a client of one protocol is tried
-// with. Everywhere its own and another one; where all are asked for, all, but
-// under the race detector, which makes them slow.
+// pairs are the protocols of servers that a client of one protocol is tried with:
+// all, or its own and another one, as under the race detector, which makes them
+// slow.
 func (f face) pairs(all bool) []ninelives.Protocol {
 	if !all || underRace {
 		return []ninelives.Protocol{f.protocol, f.translated}
