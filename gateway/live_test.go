@@ -399,7 +399,7 @@ func TestComingGoingAndEndingAtOnce(t *testing.T) {
 }
 
 func TestAClientTakesUpItsStreamOverHTTP(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	v := newLive(graceOf(time.Minute))
 	l := beginLive(t, v, "key")
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -267,7 +267,7 @@ func gone(ts *testscript.TestScript, neg bool, args []string) {
 	for _, word := range strings.Fields(ts.ReadFile(args[0])) {
 		pid, err := strconv.Atoi(word)
 		ts.Check(err)
-		for end := time.Now().Add(20 * time.Second); alive(pid); time.Sleep(5 * time.Millisecond) {
+		for end := time.Now().Add(time.Minute); alive(pid); time.Sleep(5 * time.Millisecond) {
 			if time.Now().After(end) {
 				ts.Fatalf("process %d still runs", pid)
 			}

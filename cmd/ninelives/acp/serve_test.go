@@ -327,7 +327,7 @@ func needsShell(t *testing.T) {
 // pid waits for the number that a command has left in the file pid.
 func (s *stage) pid() int {
 	s.t.Helper()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		if n, err := strconv.Atoi(strings.TrimSpace(s.read("pid"))); err == nil {
 			return n
 		}

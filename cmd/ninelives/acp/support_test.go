@@ -243,7 +243,7 @@ func (e *editor) newSession() sdk.SessionId {
 // wait waits for a line that has these words.
 func (e *editor) wait(words string) {
 	e.t.Helper()
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		e.mu.Lock()
 		there := slices.ContainsFunc(e.lines, func(l string) bool { return strings.Contains(l, words) })
 		e.mu.Unlock()
@@ -333,7 +333,7 @@ func within(t *testing.T, what string, c <-chan struct{}) {
 	t.Helper()
 	select {
 	case <-c:
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatalf("%s did not happen", what)
 	}
 }
