@@ -282,6 +282,7 @@ func outage(s *show) {
 		if h.status != 200 || h.text != short.Text {
 			s.Errorf("call %d: status %d, %q", i, h.status, h.text)
 		}
+		between(s, "took", h.took, 2*pace, 3*pace+backoff)
 	}
 	doomed, back := 0, time.Duration(0)
 	for _, e := range s.primary.Log() {
