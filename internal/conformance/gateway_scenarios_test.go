@@ -124,6 +124,25 @@ var publicActs = []act{
 	},
 }
 
+// A Go program that has the gateway in its own process sees the same.
+func TestFaultsInTheSameProcess(t *testing.T) {
+	for _, acts := range [][]act{publicActs, twentyActs, measuredActs} {
+		for _, a := range acts {
+			if a.of != nil || a.few || a.servers != nil {
+				continue
+			}
+			a.script.inside = true
+			t.Run(a.name, func(t *testing.T) {
+				for i, f := range faces {
+					if streamed := i%2 == 0; a.only == "" || streamed == (a.only == "stream") {
+						raise(t, a.script, f, f.protocol, streamed, a.judge)
+					}
+				}
+			})
+		}
+	}
+}
+
 // contentFilter holds that a prompt that was refused is shown to nobody else,
 // and that the client reads why.
 func contentFilter(s *show) {

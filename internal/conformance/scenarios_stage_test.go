@@ -42,6 +42,8 @@ type script struct {
 	policy func(*heal.Policy)
 	// alone leaves the fallback out.
 	alone bool
+	// inside puts the gateway into the client's own process: nothing listens.
+	inside bool
 	// spoil, if set, comes between the primary and its clients.
 	spoil func(http.Handler) http.Handler
 	// describe changes what is known of both candidates.
