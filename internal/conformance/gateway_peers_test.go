@@ -54,7 +54,7 @@ var measuredActs = []act{
 		stream: course{1, [2]int{1, 1}, 0, 0},
 	},
 	{
-		name: "F1h", does: "one 429 without a hint to each of 40 calls that come at once; no second provider", only: "stream",
+		name: "F1h", does: "one 429 without a hint to each of 40 calls that come at once; no second provider", only: "stream", few: true,
 		script: script{primary: []chaos.Step{limited(40, "", 0), {}}, alone: true},
 		test:   herd, sees: "the whole answer, all 40", after: "up to 12 s: they are asked again in turns", calls: "80 in all",
 	},
