@@ -409,7 +409,7 @@ func TestWithoutATerminalItSaysWhatToUse(t *testing.T) {
 // lost. On a busy machine they were.
 func TestNoCursorIsMovedBetweenFrames(t *testing.T) {
 	w := newWheel(t, Config{})
-	w.out = &screen{}
+	w.out = &screen{file: os.Stdout}
 	w.Update(tea.WindowSizeMsg{Width: 80, Height: 24})
 	w.ui.print(block{kind: blockNote, head: "a line"})
 	steps := reflect.ValueOf(w.flush()()) // a sequence of commands

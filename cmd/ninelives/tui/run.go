@@ -33,6 +33,7 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/term"
 	"github.com/charmbracelet/colorprofile"
 	"github.com/mattn/go-isatty"
 
@@ -264,7 +265,7 @@ func (d *driver) Update(msg tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 }
 
 // flush hands finished lines to the screen, and has the whole frame drawn again
-// below them. Asking for the size does that with the next frame. To clear the
+// below them. Telling the size does that with the next frame. To clear the
 // screen would do it too, but first moves the cursor, as the renderer believes
 // at once and the terminal learns with the next frame: lines that come in
 // between would be put in the wrong place, and drawn over.
@@ -275,7 +276,14 @@ func (d *driver) flush() tea.Cmd {
 	}
 	d.out.print(u.out, u.redraw)
 	u.out, u.redraw = nil, false
-	return tea.Sequence(tea.Println(mark), tea.RequestWindowSize)
+	size := tea.WindowSizeMsg{Width: u.w, Height: u.h}
+	return tea.Sequence(tea.Println(mark), func() tea.Msg {
+		// What is told is what holds now: it may have changed meanwhile.
+		if w, h, err := term.GetSize(d.out.Fd()); err == nil && w > 0 && h > 0 {
+			size = tea.WindowSizeMsg{Width: w, Height: h}
+		}
+		return size
+	})
 }
 
 // clock ticks while time changes what is shown.
