@@ -33,8 +33,8 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
-	"github.com/charmbracelet/x/term"
 	"github.com/charmbracelet/colorprofile"
+	"github.com/charmbracelet/x/term"
 	"github.com/mattn/go-isatty"
 
 	"github.com/ninelives-ai/ninelives/agent"
