@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -38,13 +37,9 @@ func readSchema(ctx context.Context, flag, name string) (*ninelives.Output, erro
 	return &ninelives.Output{Name: schemaName(name), Schema: data}, nil
 }
 
-// schemaWords is an error of the compiler without the name that the schema has
-// for it: a file of the working directory.
+// schemaWords is an error of the compiler, to follow the name of the file.
 func schemaWords(err error) string {
-	here, _ := os.Getwd()
-	here = "file://" + filepath.ToSlash(here) + "/"
-	return strings.NewReplacer("the output schema is not a JSON schema: ", "", "the output schema is not JSON", "it is not JSON",
-		here+"output.json", "", here, "").Replace(err.Error())
+	return strings.NewReplacer("the output schema is not a JSON schema: ", "", "the output schema is not JSON", "it is not JSON").Replace(err.Error())
 }
 
 // senseless says why a schema, although it is one, cannot be meant.

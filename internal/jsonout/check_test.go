@@ -1,6 +1,8 @@
 package jsonout
 
 import (
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -186,6 +188,21 @@ func TestASchemaThatIsNoneIsRejectedInOneLine(t *testing.T) {
 		if _, err := Compile([]byte(schema)); err != nil {
 			t.Errorf("%s: %v", schema, err)
 		}
+	}
+}
+
+// A schema may refer to itself wherever the program runs.
+func TestTheWorkingDirectoryIsNoPartOfASchema(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "my projects, 100% #1")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(dir)
+	if _, err := Compile([]byte(`{"$defs":{"p":{"type":"string"}},"$ref":"#/$defs/p"}`)); err != nil {
+		t.Error(err)
+	}
+	if _, err := Compile([]byte(`{"$ref":"other.json"}`)); err == nil || err.Error() != "the output schema is not a JSON schema: it refers to other.json, and references to other documents are not followed" {
+		t.Error(err)
 	}
 }
 

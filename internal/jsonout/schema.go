@@ -52,7 +52,17 @@ func Compile(schema []byte) (s *Schema, err error) {
 	return &Schema{compiled: compiled}, nil
 }
 
-const location = "output.json"
+// location is where the compiler believes the schema to be. It is no file: the
+// name of a directory with a blank in it would not be found again.
+const (
+	place    = "schema:///"
+	location = place + "output.json"
+)
+
+// placeless is a text of the compiler without the place.
+func placeless(text string) string {
+	return strings.NewReplacer(location, "", place, "").Replace(text)
+}
 
 // nowhere loads nothing.
 type nowhere struct{}
@@ -90,9 +100,9 @@ func reason(err error) string {
 	}
 	var load *jsonschema.LoadURLError
 	if errors.As(err, &load) {
-		return fmt.Sprintf("it refers to %s, and %v", load.URL, load.Err)
+		return fmt.Sprintf("it refers to %s, and %v", placeless(load.URL), load.Err)
 	}
-	return oneLine(err.Error())
+	return oneLine(placeless(err.Error()))
 }
 
 func oneLine(s string) string {
