@@ -553,6 +553,10 @@ func TestAJournalThatIsLockedByAnother(t *testing.T) {
 	if kept, _, _ := g.rounds(s, "before", true); kept != len(gateFaces) {
 		t.Fatalf("%d calls are kept", kept)
 	}
+	g.until("the ends of the calls are written", func() bool {
+		_, text := g.ask("/ninelives/v1/calls", "")
+		return !strings.Contains(text, `"state":"running"`)
+	})
 	db, err := sql.Open("sqlite", g.journal)
 	if err != nil {
 		t.Fatal(err)
