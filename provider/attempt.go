@@ -339,18 +339,26 @@ func (a *attempt) readStream(resp *http.Response, in *body) (*ninelives.Response
 	}
 	a.relayDue(false)
 	if events != nil && !a.left && decoder.State() != wire.Open {
+		var rest []byte
 		if cause == nil {
-			a.relay(inTime(events.Rest()), true, false)
+			rest = events.Rest()
+		}
+		if bytes.HasSuffix(rest, []byte("\n\n")) { // it holds no half of an event
+			a.relay(inTime(rest), true, false)
+			rest = nil
+		}
+		if !a.left && decoder.State() == wire.Closed {
+			a.watch.end()
+			rest = append(bytes.Clone(rest), in.settle(func() { a.cancel(nil) })...)
+		}
+		if !a.left {
+			a.relay(inTime(rest), true, false)
 		}
 		if !a.left && decoder.State() != wire.Closed && !a.gap.open {
 			a.frame.Data, a.frame.Events, a.frame.End, a.frame.More, a.frame.Unclosed, a.frame.Broken = nil, 0, true, false, true, failed || cause != nil
 			if !a.yield(&a.frame, nil) {
 				a.left = true
 			}
-		}
-		if !a.left && decoder.State() == wire.Closed {
-			a.watch.end()
-			a.relay(inTime(in.settle(func() { a.cancel(nil) })), true, false)
 		}
 	}
 	if a.left {

@@ -2,6 +2,7 @@ package provider_test
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -165,3 +166,63 @@ func TestBytesKeepTheirPlaceAmongEvents(t *testing.T) {
 		}
 	})
 }
+
+// What follows the event that ends an answer is relayed wherever a read ends in it.
+func TestWhatFollowsTheEndIsRelayedHoweverItIsCut(t *testing.T) {
+	const ask = `{"model":"asked","stream":true,"input":"x"}`
+	const answer = `{"id":"r","object":"response","status":"completed","model":"m","output":[{"type":"message","id":"i","role":"assistant","status":"completed","content":[{"type":"output_text","text":"Hello","annotations":[]}]}],"usage":{"input_tokens":1,"output_tokens":1,"total_tokens":2}}`
+	const head = "event: response.output_text.delta\ndata: {\"type\":\"response.output_text.delta\",\"item_id\":\"i\",\"output_index\":0,\"content_index\":0,\"delta\":\"Hello\",\"sequence_number\":0}\n\n" +
+		"event: response.completed\ndata: {\"type\":\"response.completed\",\"response\":" + answer + ",\"sequence_number\":1}\n\n"
+	for tail, relays := range map[string]bool{"data: [DONE]\n\n": true, ": bye\n\n": true, "event: error\ndata: {\"error\":{\"message\":\"late\"}}\n\n": false} {
+		for cut := range len(tail) {
+			pieces := reads{head + tail[:cut], tail[cut:]}
+			m, err := provider.Open("served", provider.Provider("test"), provider.BaseURL("http://up/v1"), provider.Protocol(ninelives.OpenAIResponses),
+				provider.Key(provider.NewSecret("k")), provider.Transport(&pieces))
+			if err != nil {
+				t.Fatal(err)
+			}
+			peeked, err := wire.Peek(ninelives.OpenAIResponses, []byte(ask))
+			if err != nil {
+				t.Fatal(err)
+			}
+			req := &ninelives.Request{Raw: &ninelives.Raw{Protocol: ninelives.OpenAIResponses, Body: []byte(ask), Model: peeked.ModelAt, Stream: true,
+				Decode: func() (*ninelives.Request, error) { return nil, errors.New("read in full") }}}
+			var got []byte
+			for ev, err := range m.Stream(t.Context(), req) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if f, ok := ev.(*ninelives.Frame); ok {
+					got = append(got, f.Data...)
+				}
+			}
+			want := head
+			if relays {
+				want += tail
+			}
+			if string(got) != want {
+				t.Errorf("cut at %d of %q: relayed %q", cut, tail, got[min(len(got), len(head)):])
+			}
+		}
+	}
+}
+
+// reads answers with a stream of which each read gives one piece.
+type reads []string
+
+func (r *reads) RoundTrip(req *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: 200, ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: r, ContentLength: -1, Request: req}, nil
+}
+
+func (r *reads) Read(p []byte) (int, error) {
+	if len(*r) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p, (*r)[0])
+	if (*r)[0] = (*r)[0][n:]; (*r)[0] == "" {
+		*r = (*r)[1:]
+	}
+	return n, nil
+}
+
+func (r *reads) Close() error { return nil }
