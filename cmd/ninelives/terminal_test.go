@@ -223,7 +223,7 @@ openai/gpt-5.4 · ask · `} {
 	d.open("ninelives resume " + id)
 	d.Wait("› write it", "All done.", "\n"+line80+"\n›\n")
 	d.Send("/new")
-	d.Wait("a new session")
+	d.Wait("\n  a new session\n") // the menu has these words as well
 	d.Send("/resume")
 	d.Wait("Sessions\n› write it", "complete", "1 of 1 · type to narrow")
 	d.Press("Enter")
