@@ -121,10 +121,10 @@ func (r *racer) run(ctx context.Context, heats chan<- heat) {
 			return false
 		}
 	}
+	spread()
 	if ctx.Err() != nil {
 		return // lost before it began
 	}
-	spread()
 	defer func() {
 		if p := recover(); p != nil {
 			hand(heat{err: panicked(p)})

@@ -281,6 +281,7 @@ func (w *world) call(t *rapid.T, ctx context.Context, h *Healed, t0 time.Time) {
 	expired := ctx.Err() != nil
 	s := watch(ctx, h, w.req)
 	took := time.Since(began)
+	synctest.Wait() // who lost a race when the call ended may get as far as its model
 
 	if s.ends != 1 {
 		t.Fatalf("%d ends", s.ends)
