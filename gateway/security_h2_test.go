@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"bytes"
-	"context"
 	"crypto/tls"
 	"fmt"
 	"io"
@@ -43,16 +42,7 @@ func secured(t *testing.T) (g *Server, address string, client *http.Client, aske
 		t.Fatal(err)
 	}
 	g = New(Settings{Routes: []Route{{Name: "default", Targets: []Target{{Model: m}}}}}, Options{})
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error)
-	go func() { ended <- g.Serve(ctx, time.Second, l) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-		g.Close()
-	})
+	serving(t, g, l)
 	client = model.Client()
 	client.Transport.(*http.Transport).ForceAttemptHTTP2 = true
 	t.Cleanup(client.CloseIdleConnections)

@@ -53,16 +53,7 @@ func servedBy(t *testing.T, m ninelives.Model, change func(*Settings)) (*Server,
 		change(&set)
 	}
 	g, p := New(set, Options{}), newPipe()
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error)
-	go func() { ended <- g.Serve(ctx, time.Second, p) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-		g.Close()
-	})
+	serving(t, g, p)
 	return g, p
 }
 

@@ -3,7 +3,6 @@ package gateway
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -78,15 +77,7 @@ func newFortress(t *testing.T, upstream http.HandlerFunc, change func(*Settings)
 		t.Fatal(err)
 	}
 	f.address = l.Addr().String()
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error)
-	go func() { ended <- g.Serve(ctx, time.Second, l) }()
 	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-		g.Close()
 		if err := j.Close(); err != nil {
 			t.Error(err)
 		}
@@ -94,6 +85,7 @@ func newFortress(t *testing.T, upstream http.HandlerFunc, change func(*Settings)
 			t.Error(f.said())
 		}
 	})
+	serving(t, g, l)
 	return f
 }
 

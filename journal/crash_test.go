@@ -173,10 +173,7 @@ func check(t *testing.T, path, said string) (interrupted int) {
 			t.Fatalf("%+v", r)
 		}
 	}
-	var verdict string
-	if err := j.readers.QueryRow(`PRAGMA integrity_check`).Scan(&verdict); err != nil || verdict != "ok" {
-		t.Fatalf("integrity: %q %v", verdict, err)
-	}
+	sound(t, j)
 	return interrupted
 }
 
@@ -330,5 +327,14 @@ func TestManyProcessesWriteOneJournal(t *testing.T) {
 	list, _, err := openTest(t, path).Calls(t.Context(), Filter{Limit: -1})
 	if err != nil || len(list) != 100*n {
 		t.Errorf("%d calls, %v", len(list), err)
+	}
+}
+
+// sound fails the test where the file of a journal is damaged.
+func sound(t *testing.T, j *Journal) {
+	t.Helper()
+	var verdict string
+	if err := j.readers.QueryRow(`PRAGMA integrity_check`).Scan(&verdict); err != nil || verdict != "ok" {
+		t.Fatalf("integrity: %q %v", verdict, err)
 	}
 }
