@@ -12,12 +12,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	ninelives "github.com/ninelives-ai/ninelives"
 	"github.com/ninelives-ai/ninelives/internal/wire"
 	"github.com/ninelives-ai/ninelives/internal/wire/bedrock"
-	"github.com/ninelives-ai/ninelives/internal/wire/rawjson"
 	"github.com/ninelives-ai/ninelives/internal/wire/sse"
 )
 
@@ -339,27 +336,7 @@ func (a *attempt) readStream(resp *http.Response, in *body) (*ninelives.Response
 	}
 	a.relayDue(false)
 	if events != nil && !a.left && decoder.State() != wire.Open {
-		var rest []byte
-		if cause == nil {
-			rest = events.Rest()
-		}
-		if bytes.HasSuffix(rest, []byte("\n\n")) { // it holds no half of an event
-			a.relay(inTime(rest), true, false)
-			rest = nil
-		}
-		if !a.left && decoder.State() == wire.Closed {
-			a.watch.end()
-			rest = append(bytes.Clone(rest), in.settle(func() { a.cancel(nil) })...)
-		}
-		if !a.left {
-			a.relay(inTime(rest), true, false)
-		}
-		if !a.left && decoder.State() != wire.Closed && !a.gap.open {
-			a.frame.Data, a.frame.Events, a.frame.End, a.frame.More, a.frame.Unclosed, a.frame.Broken = nil, 0, true, false, true, failed || cause != nil
-			if !a.yield(&a.frame, nil) {
-				a.left = true
-			}
-		}
+		a.relayRest(events, in, decoder.State() == wire.Closed, cause != nil, failed)
 	}
 	if a.left {
 		return nil, nil
@@ -411,136 +388,6 @@ func (a *attempt) conclude(decoder wire.Decoder, cause *ninelives.Fault) (*ninel
 	}
 	return nil, f
 }
-
-// readWhole reads an answer that came in one piece, and yields it as a stream
-// would have.
-func (a *attempt) readWhole(resp *http.Response, text []byte) (*ninelives.Response, *ninelives.Fault) {
-	t := bytes.TrimSpace(text)
-	switch {
-	case len(t) == 0, string(t) == "null":
-		return nil, a.classify(resp, nil, true)
-	case t[0] != '{' && t[0] != '[': // a page of HTML, a plain word
-		return nil, a.classify(resp, text, true)
-	case !rawjson.Valid(t):
-		f := &ninelives.Fault{Class: ninelives.ClassUnknown, Status: resp.StatusCode, Billed: ninelives.BilledMaybe}
-		if !beginsAnswer(t) {
-			f = a.classify(resp, text, true)
-		}
-		if f.Class == ninelives.ClassUnknown {
-			f.Class, f.Scope, f.Phase, f.Message = ninelives.ClassStreamBroken, ninelives.ScopeModel, a.watch.at(), "the answer is cut or garbled: it is no valid JSON"
-		}
-		return nil, f
-	}
-	answer, err := a.codec.decode(text, a.options)
-	if err != nil {
-		var f *ninelives.Fault
-		if !errors.As(err, &f) {
-			f = &ninelives.Fault{Class: ninelives.ClassStreamBroken, Scope: ninelives.ScopeModel, Phase: ninelives.PhaseAnswer, Status: resp.StatusCode,
-				Billed: ninelives.BilledMaybe, Message: "the answer cannot be read: " + err.Error(), Err: err}
-		}
-		return nil, f
-	}
-	for i, part := range answer.Message.Parts {
-		if ev := delta(part, i); ev != nil && !a.emit(ev) {
-			return nil, nil
-		}
-	}
-	if a.raw != nil && !a.raw.Stream {
-		if a.relay(text, true, false); a.left {
-			return nil, nil
-		}
-	}
-	return answer, nil
-}
-
-// beginsAnswer says that a broken JSON object is what is left of an answer. Its
-// words are the model's own then, and tell nothing about a fault.
-func beginsAnswer(text []byte) bool {
-	dec := jsontext.NewDecoder(bytes.NewReader(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	if open, err := dec.ReadToken(); err != nil || open.Kind() != jsontext.KindBeginObject {
-		return false
-	}
-	for {
-		name, err := dec.ReadToken()
-		if err != nil || name.Kind() != jsontext.KindString {
-			return false
-		}
-		switch name.String() {
-		case "choices", "output", "content", "candidates": // of chat, Responses, Messages, Gemini
-			return true
-		case "message": // Ollama's, if it is no error's
-			if dec.PeekKind() == jsontext.KindBeginObject {
-				return true
-			}
-		}
-		if dec.SkipValue() != nil {
-			return false
-		}
-	}
-}
-
-// relay yields the provider's own bytes.
-func (a *attempt) relay(data []byte, end, more bool) {
-	if len(data) == 0 {
-		return
-	}
-	if a.gap.open {
-		if !a.gap.skip {
-			a.gap.kept = append(a.gap.kept, &ninelives.Frame{Attempt: a.number, Data: bytes.Clone(data), Events: a.due.events, End: end})
-		}
-		a.gap.skip, a.due.events = false, 0
-		return
-	}
-	a.frame.Data, a.frame.Events, a.frame.End, a.frame.More = data, a.due.events, end, more
-	a.due.events = 0
-	if !a.yield(&a.frame, nil) {
-		a.left = true
-	}
-}
-
-// due is what was read of a stream and not relayed yet: bytes of events that
-// give text and nothing else, where the next event is at hand. They go together:
-// each frame costs all who handle it as much as a long one does.
-type due struct {
-	data   []byte
-	events int // in data
-	// text, other: what the event that was read last has given.
-	text, other bool
-	begun       bool // bytes of text were relayed: what comes first goes by itself
-}
-
-// relayEvent relays the bytes of the event that was read last, or keeps them for
-// the next one.
-func (a *attempt) relayEvent(raw []byte, end, more bool) {
-	plain := a.due.text && !a.due.other && !end
-	switch held := a.due.data; {
-	case !plain || len(held) > 0 && !follows(held, raw):
-		a.relayDue(true)
-	case len(held) > 0:
-		raw = held[:len(held)+len(raw)]
-	}
-	a.due.data = nil
-	if a.left {
-		return
-	}
-	if a.due.events++; plain && more && a.due.begun && !a.gap.open {
-		a.due.data = raw
-		return
-	}
-	a.due.begun = a.due.begun || plain
-	a.relay(raw, end, more)
-}
-
-// relayDue relays what is due; more says that other bytes follow at once.
-func (a *attempt) relayDue(more bool) {
-	if data := a.due.data; len(data) > 0 && !a.left {
-		a.due.data = nil
-		a.relay(data, false, more)
-	}
-}
-
-// follows says that b lies behind a in the same buffer.
-func follows(a, b []byte) bool { return cap(a)-len(a) == cap(b) }
 
 // emit yields one event; false says that the consumer has left.
 func (a *attempt) emit(ev ninelives.Event) bool {
